@@ -1,0 +1,38 @@
+/** Makes any value something JSON can carry, so that a tool's output cannot break a stream. */
+
+const MAX_DEPTH = 1_000;
+
+/** True when JSON carries the value as it is. A cycle is simply too deep. */
+function isJson(value: unknown, depth: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return true;
+  if (typeof value !== 'object') return value === undefined && depth > 0;
+  const isArray = Array.isArray(value);
+  const prototype = Object.getPrototypeOf(value);
+  // Anything else than plain data may have a toJSON that throws, or says something else.
+  if (!isArray && prototype !== Object.prototype && prototype !== null) return false;
+  if (depth > MAX_DEPTH) return false;
+  const children: unknown[] = isArray ? value : Object.values(value);
+  for (const child of children) if (!isJson(child, depth + 1)) return false;
+  return true;
+}
+
+/** The value itself where JSON can carry it, else a copy in which it can; nothing gives null. */
+export function toJsonSafe(value: unknown): unknown {
+  const ancestors: unknown[] = [];
+  function replace(this: unknown, _key: string, child: unknown): unknown {
+    if (typeof child === 'bigint') return `${child}`;
+    if (child instanceof Error) return child.message;
+    if (typeof child !== 'object' || child === null) return child;
+    while (ancestors.length > 0 && ancestors.at(-1) !== this) ancestors.pop();
+    if (ancestors.includes(child)) return '[circular]';
+    ancestors.push(child);
+    return child;
+  }
+  try {
+    return isJson(value, 0) ? value : JSON.parse(JSON.stringify(value, replace) ?? null);
+  } catch {
+    // A getter or a proxy of somebody else's object threw, or it nests without end.
+    return '[unreadable]';
+  }
+}

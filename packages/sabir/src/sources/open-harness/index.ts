@@ -1,0 +1,18 @@
+export type {
+  AgentEvent,
+  Command,
+  OpenHarnessDataTypes,
+  OpenHarnessUIMessage,
+  RunSnapshot,
+  Runtime,
+  RuntimeEvent,
+  RuntimeStatus,
+} from './events.ts';
+export {
+  createOpenHarnessHandler,
+  type HandlerContext,
+  type OpenHarnessHandlerOptions,
+} from './handler.ts';
+export type { OpenHarnessOptions, OpenHarnessTransportOptions } from './options.ts';
+export { createOpenHarnessTranslator } from './translate.ts';
+export { OpenHarnessChatTransport } from './transport.ts';

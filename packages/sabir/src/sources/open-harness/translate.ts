@@ -1,0 +1,401 @@
+import { createMessageAccumulator } from '../../accumulator.ts';
+import type { Chunk } from '../../chunks.ts';
+import { RUN_ABORTED, RUN_FAILED, toErrorText } from '../../errors.ts';
+import { createId } from '../../id.ts';
+import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
+import type { Translator, TranslatorStats } from '../../translator.ts';
+import type { EventOf, OpenHarnessDataTypes, RuntimeEvent, RuntimeEventType } from './events.ts';
+import type { OpenHarnessOptions } from './options.ts';
+
+type Block = 'text' | 'reasoning';
+type NodeData = OpenHarnessDataTypes['node'];
+type FlowStatus = OpenHarnessDataTypes['flow-status']['status'];
+type OpenCall = { id: string; toolName: string; input: unknown };
+
+/** What is known of one node invocation. */
+type Run = {
+  id: string;
+  nodeId: string;
+  /** Which kinds had deltas since their last full block: that block repeats them. */
+  text: boolean;
+  reasoning: boolean;
+  calls: OpenCall[];
+  hasFailed: boolean;
+  isOver: boolean;
+};
+
+type InNode = { nodeId: string; runId: string };
+type WithContent = InNode & { content: string };
+
+/** What a translator saw of a run that goes on in the next message. */
+type Seen = { runs: Iterable<Run>; flowName: string };
+
+export interface OpenHarnessTranslator extends Translator<RuntimeEvent> {
+  /** `error` is what a failed outcome's text is made of, where there is more than its message. */
+  end(outcome?: TurnOutcome, error?: unknown): Chunk[];
+  /** The same run goes on in another message: what was seen of it stays known. */
+  continueAs(messageId: string): OpenHarnessTranslator;
+}
+
+/** What an event needs to mean anything, all strings, and what it does; nothing if it is silent. */
+type Mapping = {
+  [Type in RuntimeEventType]: [required: readonly string[], apply?: (event: EventOf<Type>) => void];
+};
+const NOTHING: string[] = [];
+const IN_NODE = ['nodeId', 'runId'];
+const CONTENT = [...IN_NODE, 'content'];
+
+/** Tools of a flow run beside it, never in the client. */
+const RUNS_WITH_THE_AGENT = { providerExecuted: true };
+/** A source that invents event types must not fill the memory with their names. */
+const MAX_COUNTED_TYPES = 100;
+
+/** Open Harness events → chunks, for one turn. */
+export function createOpenHarnessTranslator(
+  options: OpenHarnessOptions & { messageId?: string } = {},
+): Translator<RuntimeEvent> {
+  return createTranslator(options);
+}
+
+/**
+ * Owns what the runtime leaves unsaid: call ids, which full block repeats its deltas, whether a
+ * flow is around the agent, what went wrong so far. Part ids and order are the accumulator's.
+ */
+export function createTranslator(
+  options: OpenHarnessOptions & { messageId?: string },
+  seen?: Seen,
+): OpenHarnessTranslator {
+  const accumulator = createMessageAccumulator(
+    options.messageId ?? (options.generateMessageId ?? createId)(),
+  );
+  const stats: TranslatorStats = { unknown: Object.create(null), malformed: Object.create(null) };
+  const runs = new Map<string, Run>();
+  for (const run of seen?.runs ?? []) runs.set(run.id, { ...run, calls: [] });
+  let lastRun: Run | undefined;
+  /** Whose block is open: a delta of another run begins a new one. */
+  let blockRun: Run | undefined;
+  let stepRun: Run | undefined;
+  let isInFlow = seen !== undefined;
+  let flowName = seen?.flowName ?? options.flowName ?? '';
+  let flowStatus: FlowStatus | undefined;
+  let lastError: unknown;
+  let usage: Usage | undefined;
+  let totalCostUsd: number | undefined;
+
+  const mapping: Mapping = {
+    'flow:start': [
+      NOTHING,
+      (event) => {
+        if (typeof event.flowName === 'string') flowName = event.flowName;
+        showFlow('running');
+      },
+    ],
+    'flow:resumed': [NOTHING, () => showFlow('running')],
+    'flow:paused': [NOTHING, () => endFlow('paused', { status: 'paused' })],
+    'flow:aborted': [
+      NOTHING,
+      () => endFlow('aborted', { status: 'failed', code: RUN_ABORTED.code }),
+    ],
+    'flow:complete': [
+      NOTHING,
+      ({ status }) =>
+        status === 'failed'
+          ? endFlow(status, { status, code: RUN_FAILED.code })
+          : endFlow('complete', { status: 'finished' }),
+    ],
+    'node:start': [IN_NODE, startNode],
+    'node:complete': [IN_NODE, completeNode],
+    'node:error': [IN_NODE, failNode],
+    'node:skipped': [['nodeId'], ({ nodeId }) => showNode({ nodeId, status: 'skipped' })],
+    'agent:start': [IN_NODE, startAgent],
+    'agent:text:delta': [CONTENT, (event) => delta('text', event)],
+    'agent:text': [CONTENT, (event) => wholeBlock('text', event)],
+    'agent:thinking:delta': [CONTENT, (event) => delta('reasoning', event)],
+    'agent:thinking': [CONTENT, (event) => wholeBlock('reasoning', event)],
+    'agent:tool': [[...IN_NODE, 'toolName'], tool],
+    'agent:error': [IN_NODE, failAgent],
+    'agent:complete': [IN_NODE, completeAgent],
+    'agent:paused': [IN_NODE, () => endBare({ status: 'paused' })],
+    'agent:aborted': [IN_NODE, () => endBare({ status: 'failed', code: RUN_ABORTED.code })],
+    'edge:fire': [NOTHING],
+    'loop:iterate': [NOTHING],
+    'state:patch': [NOTHING],
+    'command:received': [NOTHING],
+  };
+
+  function apply(type: string, event: Record<string, unknown>): keyof TranslatorStats | undefined {
+    if (typeof event?.type !== 'string') return 'malformed';
+    if (!Object.hasOwn(mapping, type)) return 'unknown';
+    // The table pairs each type with its own event; TypeScript cannot follow the pairing.
+    const [required, handle] = mapping[type as 'flow:start'];
+    for (const field of required) if (typeof event[field] !== 'string') return 'malformed';
+    isInFlow ||= type.startsWith('flow:') || type.startsWith('node:');
+    accumulator.start();
+    handle?.(event as EventOf<'flow:start'>);
+    return undefined;
+  }
+
+  function count(kind: keyof TranslatorStats, type: string): void {
+    const counts = stats[kind];
+    const isRoom = type in counts || Object.keys(counts).length < MAX_COUNTED_TYPES;
+    const key = isRoom ? type : '(others)';
+    counts[key] = (counts[key] ?? 0) + 1;
+    if (counts[key] > 1) return;
+    try {
+      options.logger?.warn(`${kind} Open Harness event`, { type: key });
+    } catch {
+      // A logger that throws must not break the runtime that is calling us.
+    }
+  }
+
+  function runOf({ runId, nodeId }: InNode): Run {
+    if (lastRun?.id === runId) return lastRun;
+    let run = runs.get(runId);
+    if (!run) {
+      run = {
+        id: runId,
+        nodeId,
+        text: false,
+        reasoning: false,
+        calls: [],
+        hasFailed: false,
+        isOver: false,
+      };
+      runs.set(runId, run);
+    }
+    lastRun = run;
+    return run;
+  }
+
+  function startNode(event: EventOf<'node:start'>): void {
+    // Finished runs were kept so far: a full block that comes late must not be said twice.
+    for (const run of runs.values()) if (run.isOver) runs.delete(run.id);
+    lastRun = undefined;
+    const run = runOf(event);
+    if (options.sendStepMarkers === false) {
+      accumulator.closeBlock();
+    } else {
+      accumulator.startStep();
+      stepRun = run;
+    }
+    showRun(run, 'running');
+  }
+
+  function completeNode(event: EventOf<'node:complete'>): void {
+    const run = runOf(event);
+    finishNode(run);
+    showRun(run, 'complete');
+    if (!options.sendNodeOutputs) return;
+    const { nodeId, id: runId } = run;
+    accumulator.data('node-output', { nodeId, runId, output: event.output ?? null });
+  }
+
+  function failNode(event: EventOf<'node:error'>): void {
+    const run = runOf(event);
+    lastError = event.error ?? lastError;
+    const text = errorText(lastError);
+    finishNode(run, text);
+    showRun(run, 'error', text);
+  }
+
+  function startAgent(event: EventOf<'agent:start'>): void {
+    const run = runOf(event);
+    // Another try under the same run id: what the failed one left open ends here.
+    closeRun(run);
+    run.text = false;
+    run.reasoning = false;
+    if (run.hasFailed) showRun(run, 'running');
+    run.hasFailed = false;
+  }
+
+  function failAgent(event: EventOf<'agent:error'>): void {
+    const run = runOf(event);
+    run.hasFailed = true;
+    lastError = event.message ?? lastError;
+    showRun(run, 'error', errorText(lastError));
+    endBare({ status: 'failed', code: RUN_FAILED.code });
+  }
+
+  function completeAgent(event: EventOf<'agent:complete'>): void {
+    if (blockRun === runOf(event)) accumulator.closeBlock();
+    const said = event.usage;
+    if (said && typeof said === 'object') {
+      usage ??= {};
+      add(usage, 'inputTokens', said.inputTokens);
+      add(usage, 'outputTokens', said.outputTokens);
+      if (said.cacheReadInputTokens) add(usage, 'cachedInputTokens', said.cacheReadInputTokens);
+    }
+    const cost = event.totalCostUsd;
+    if (Number.isFinite(cost)) totalCostUsd = (totalCostUsd ?? 0) + (cost as number);
+    endBare({ status: 'finished' });
+  }
+
+  function delta(kind: Block, event: WithContent): void {
+    if (event.content === '' || isHidden(kind)) return;
+    const run = runOf(event);
+    run[kind] = true;
+    write(kind, run, event.content);
+  }
+
+  /** The whole block: the end of what its deltas said, or the block itself where none came. */
+  function wholeBlock(kind: Block, event: WithContent): void {
+    if (isHidden(kind)) return;
+    const run = runOf(event);
+    if (!run[kind]) {
+      accumulator.closeBlock();
+      write(kind, run, event.content);
+    }
+    run[kind] = false;
+    if (blockRun === run && accumulator.openBlock === kind) accumulator.closeBlock();
+  }
+
+  function write(kind: Block, run: Run, content: string): void {
+    if (blockRun !== run) accumulator.closeBlock();
+    blockRun = run;
+    accumulator.delta(kind, content);
+  }
+
+  function isHidden(kind: Block): boolean {
+    return kind === 'reasoning' && options.sendReasoning === false;
+  }
+
+  function tool(event: EventOf<'agent:tool'>): void {
+    const { calls } = runOf(event);
+    const { toolName, toolInput, error } = event;
+    const ask = () => accumulator.toolInput(undefined, toolName, toolInput, RUNS_WITH_THE_AGENT);
+    const hasError = error !== undefined && error !== null;
+    if (!hasError && !('toolOutput' in event) && event.durationMs === undefined) {
+      calls.push({ id: ask(), toolName, input: toolInput });
+      return;
+    }
+    const id = takeAskedCall(calls, toolName, toolInput)?.id ?? ask();
+    if (hasError) accumulator.toolError(id, toToolErrorText(error));
+    else accumulator.toolOutput(id, event.toolOutput);
+  }
+
+  /** Text and reasoning of the run, then its unanswered tools. */
+  function closeRun(run: Run, toolErrorText?: string): void {
+    if (blockRun === run) accumulator.closeBlock();
+    for (const { id } of run.calls) accumulator.toolError(id, toolErrorText);
+    run.calls = [];
+  }
+
+  function finishNode(run: Run, toolErrorText?: string): void {
+    closeRun(run, toolErrorText);
+    run.isOver = true;
+    if (stepRun === run) accumulator.finishStep();
+  }
+
+  function showRun({ nodeId, id }: Run, status: NodeData['status'], error?: string): void {
+    showNode({ nodeId, runId: id, status, ...(error === undefined ? undefined : { error }) });
+  }
+
+  function showNode(data: NodeData): void {
+    if (options.sendFlowMetadata) accumulator.data('node', data, { id: data.runId ?? data.nodeId });
+  }
+
+  function showFlow(status: FlowStatus): void {
+    if (!options.sendFlowMetadata || flowStatus === status) return;
+    flowStatus = status;
+    accumulator.data('flow-status', { status, flowName }, { id: 'flow' });
+  }
+
+  /** Without a flow around it, the agent's own end is the turn's. */
+  function endBare(outcome: TurnOutcome): void {
+    if (options.bare ?? !isInFlow) end(outcome);
+  }
+
+  function endFlow(status: FlowStatus, outcome: TurnOutcome): void {
+    accumulator.closeParts();
+    showFlow(status);
+    end(outcome);
+  }
+
+  function end(outcome?: TurnOutcome, error?: unknown): void {
+    const metadata: MessageMetadata = {};
+    if (usage) metadata.usage = usage;
+    if (totalCostUsd !== undefined) metadata.totalCostUsd = totalCostUsd;
+    if (flowName) metadata.flowName = flowName;
+    let text: string | undefined;
+    if (outcome?.status === 'failed') {
+      // An abort is its own reason; a failure is what was last seen to go wrong.
+      const remembered = outcome.code === RUN_ABORTED.code ? undefined : lastError;
+      const cause = error ?? outcome.message ?? remembered;
+      if (cause !== undefined) text = errorText(cause);
+      else if (outcome.code === RUN_ABORTED.code) text = RUN_ABORTED.userMessage;
+    }
+    accumulator.end(outcome, metadata, text);
+  }
+
+  function errorText(error: unknown): string {
+    try {
+      const text = options.errorText?.(error);
+      if (text) return String(text);
+    } catch {
+      // The application's own text failed: the default one is still fit for people.
+    }
+    return toErrorText(error);
+  }
+
+  return {
+    stats,
+    get ended() {
+      return accumulator.isEnded;
+    },
+    push(event) {
+      if (accumulator.isEnded) return [];
+      let type = '(no type)';
+      try {
+        const given = (event as { type?: unknown } | null | undefined)?.type;
+        if (typeof given === 'string') type = given;
+        const { repairs } = accumulator;
+        const problem = apply(type, event as Record<string, unknown>);
+        if (problem) count(problem, type);
+        else if (accumulator.repairs !== repairs) count('malformed', type);
+      } catch {
+        // A proxy or a getter of somebody else's event threw: the rest of the turn is still good.
+        count('malformed', type);
+      }
+      return accumulator.take();
+    },
+    end(outcome, error) {
+      end(outcome, error);
+      return accumulator.take();
+    },
+    continueAs: (messageId) =>
+      createTranslator({ ...options, messageId }, { runs: runs.values(), flowName }),
+  };
+}
+
+/**
+ * A variant of the runtime says a call twice, first with its input, then with its answer. Neither
+ * has an id: the oldest open call of that name with the same input is the one that is answered.
+ */
+function takeAskedCall(calls: OpenCall[], toolName: string, input: unknown): OpenCall | undefined {
+  let index = calls.findIndex(
+    (call) => call.toolName === toolName && (input === undefined || sameJson(call.input, input)),
+  );
+  // The runtime names a tool "unknown" when it lost track of the call: with one open it is that.
+  if (index < 0 && toolName === 'unknown' && calls.length === 1) index = 0;
+  return index < 0 ? undefined : calls.splice(index, 1)[0];
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  try {
+    return a === b || JSON.stringify(a) === JSON.stringify(b);
+  } catch {
+    // Cyclic or otherwise not JSON: only the same object is the same.
+    return false;
+  }
+}
+
+/** A tool's error is the agent's data: it is passed on as it is. */
+function toToolErrorText(error: unknown): string {
+  if (typeof error === 'string') return error;
+  const { message } = error as { message?: unknown };
+  return typeof message === 'string' ? message : toErrorText(error);
+}
+
+function add(sum: Usage, key: keyof Usage, value: unknown): void {
+  if (Number.isFinite(value)) sum[key] = (sum[key] ?? 0) + (value as number);
+}

@@ -1,0 +1,112 @@
+import type { Trigger } from '../../chat-request.ts';
+import type { PortableChunk } from '../../chunks.ts';
+import type { LiveLog } from '../../live-log.ts';
+import type { UIMessage } from '../../message.ts';
+import type { OpenHarnessUIMessage, Runtime } from './events.ts';
+import type { OpenHarnessTransportOptions } from './options.ts';
+import {
+  acknowledge,
+  assertRuntime,
+  createRuntimeDriver,
+  endedLog,
+  failedLog,
+  type RuntimeDriver,
+} from './runtime-driver.ts';
+
+type SendOptions<M> = {
+  trigger: Trigger;
+  chatId: string;
+  messages: M[];
+  abortSignal?: AbortSignal | undefined;
+};
+
+type ReconnectOptions = { chatId: string; abortSignal?: AbortSignal | undefined };
+
+/**
+ * `useChat` on an Open Harness flow, in process.
+ *
+ * Give it a factory: one runtime is one run, so only a factory can serve a second message. A flow
+ * that still runs, or is paused, gets the chat's next message itself.
+ *
+ * @example
+ * const transport = new OpenHarnessChatTransport(() => createRuntime(flow));
+ * const { messages, sendMessage } = useChat({ transport });
+ */
+export class OpenHarnessChatTransport<M extends UIMessage = OpenHarnessUIMessage> {
+  /** `reconnectToStream` replays the turn from its first chunk. */
+  readonly resumeStreamIsReplay = true;
+  #createRuntime: (() => Runtime | Promise<Runtime>) | undefined;
+  /** The driver of the one runtime that was given instead of a factory. */
+  #only: RuntimeDriver | undefined;
+  #options: OpenHarnessTransportOptions;
+  /** Which runtime a chat is on while that runs or is paused. */
+  #chats = new Map<string, RuntimeDriver>();
+
+  constructor(
+    runtime: Runtime | (() => Runtime | Promise<Runtime>),
+    options: OpenHarnessTransportOptions = {},
+  ) {
+    this.#options = options;
+    if (typeof runtime === 'function') this.#createRuntime = runtime;
+    else this.#only = createRuntimeDriver(assertRuntime(runtime), options);
+  }
+
+  async sendMessages(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
+    const { chatId, messages, trigger, abortSignal } = options;
+    const acknowledged = acknowledge(messages, trigger);
+    if (acknowledged) return this.#view(acknowledged);
+    if (abortSignal?.aborted) return this.#view(endedLog(this.#options, { status: 'stopped' }));
+    let driver: RuntimeDriver;
+    try {
+      driver = await this.#driverFor(chatId, trigger);
+    } catch (error) {
+      return this.#view(failedLog(this.#options, error));
+    }
+    if (abortSignal?.aborted) return this.#view(endedLog(this.#options, { status: 'stopped' }));
+    return this.#view(driver.send(messages), driver, abortSignal);
+  }
+
+  /** The chat's running turn from its first chunk, compacted; null if none is running. */
+  async reconnectToStream(
+    options: ReconnectOptions,
+  ): Promise<ReadableStream<PortableChunk> | null> {
+    const driver = this.#chats.get(options.chatId);
+    return driver?.live ? this.#view(driver.live, driver, options.abortSignal) : null;
+  }
+
+  /** Stops the chat's running turn, for every viewer of it. */
+  stop(chatId: string): void {
+    this.#chats.get(chatId)?.stop();
+  }
+
+  async #driverFor(chatId: string, trigger: Trigger): Promise<RuntimeDriver> {
+    const current = this.#chats.get(chatId);
+    for (const [id, driver] of this.#chats) {
+      // A given runtime carries on with whichever chat wrote last.
+      if (driver === this.#only || !isOccupied(driver)) this.#chats.delete(id);
+    }
+    let driver = this.#only;
+    if (!driver && current && isOccupied(current)) {
+      if (trigger === 'submit-message') driver = current;
+      else current.stop();
+    }
+    driver ??= createRuntimeDriver(assertRuntime(await this.#createRuntime?.()), this.#options);
+    this.#chats.set(chatId, driver);
+    return driver;
+  }
+
+  #view(log: LiveLog, driver?: RuntimeDriver, signal?: AbortSignal): ReadableStream<PortableChunk> {
+    const { detachOnAbort } = this.#options;
+    if (!detachOnAbort) {
+      signal?.addEventListener('abort', () => driver?.live === log && driver.stop(), {
+        once: true,
+      });
+    }
+    // The translator writes nothing that an AI SDK client of any major could not parse.
+    return log.read(detachOnAbort ? signal : undefined) as ReadableStream<PortableChunk>;
+  }
+}
+
+function isOccupied(driver: RuntimeDriver): boolean {
+  return driver.live !== undefined || driver.status === 'running' || driver.status === 'paused';
+}

@@ -1,0 +1,86 @@
+/**
+ * What every translator is held to, on every fixture. A fixture is a pair of JSON lines,
+ * `name.events.jsonl` → `name.chunks.jsonl`. The first line of the events may be `{ "options" }`;
+ * `{ "end": outcome }` stands for a call of `end()`.
+ */
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Chunk } from '../src/chunks.ts';
+import { foldChunks } from '../src/fold.ts';
+import type { TurnOutcome } from '../src/outcome.ts';
+import type { Translator } from '../src/translator.ts';
+import { verifyChunks } from '../src/verify.ts';
+import { comparable } from './comparable.ts';
+import { readJsonl, readOrWriteJsonl } from './jsonl.ts';
+import { CLIENTS, runClient } from './real-clients.ts';
+
+type Create = (options: Record<string, unknown>) => Translator<unknown>;
+type Fixture = { name: string; options: Record<string, unknown>; steps: unknown[] };
+
+function loadFixtures(folder: URL): Fixture[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.events.jsonl'))
+    .map((file) => {
+      const [first, ...rest] = readJsonl(new URL(file, folder));
+      const options = (first as { options?: Record<string, unknown> } | undefined)?.options;
+      const steps = options ? rest : first === undefined ? [] : [first, ...rest];
+      return { name: file.replace('.events.jsonl', ''), options: options ?? {}, steps };
+    });
+}
+
+/** Plays the steps, and ends the turn if they did not. */
+function play(create: Create, { options }: Fixture, steps: unknown[]) {
+  const translator = create({ messageId: 'm', ...options });
+  const chunks: Chunk[] = [];
+  for (const step of steps) {
+    const end = (step as { end?: TurnOutcome } | null)?.end;
+    chunks.push(...(end ? translator.end(end) : translator.push(step)));
+  }
+  chunks.push(...translator.end());
+  return { chunks, translator };
+}
+
+export function describeTranslator(source: string, folder: URL, create: Create): void {
+  const fixtures = loadFixtures(folder);
+
+  describe.each(fixtures)(`${source} fixture $name`, (fixture) => {
+    const { chunks } = play(create, fixture, fixture.steps);
+
+    it('gives the recorded chunks', () => {
+      const expected = readOrWriteJsonl(new URL(`${fixture.name}.chunks.jsonl`, folder), chunks);
+      expect(JSON.parse(JSON.stringify(chunks))).toEqual(expected);
+    });
+
+    it('keeps the ordering law for every AI SDK major', () => {
+      expect(verifyChunks(chunks)).toEqual([]);
+      for (const aiSdk of [5, 6, 7] as const) expect(verifyChunks(chunks, { aiSdk })).toEqual([]);
+    });
+
+    it.each(
+      CLIENTS.flatMap(({ name }) => [
+        { client: name, via: 'sse' as const },
+        { client: name, via: 'in-process' as const },
+      ]),
+    )('is folded by $client ($via) as foldChunks folds it', async ({ client, via }) => {
+      const { status, error, message } = await runClient(client, chunks, { via });
+      const failure = chunks.find((chunk) => chunk.type === 'error');
+      expect(error?.message).toBe(failure?.errorText);
+      expect(status).toBe(failure ? 'error' : 'ready');
+      expect(comparable(message)).toEqual(comparable(foldChunks(chunks)));
+    });
+
+    it('closes every part wherever it is cut', () => {
+      for (let length = 0; length <= fixture.steps.length; length++) {
+        const cut = play(create, fixture, fixture.steps.slice(0, length));
+        expect(verifyChunks(cut.chunks), `cut after ${length}`).toEqual([]);
+        expect(cut.translator.ended).toBe(true);
+        expect(cut.translator.push(fixture.steps[0])).toEqual([]);
+        expect(cut.translator.end({ status: 'failed' })).toEqual([]);
+      }
+    });
+
+    it('gives the same when run twice', () => {
+      expect(play(create, fixture, fixture.steps).chunks).toEqual(chunks);
+    });
+  });
+}
