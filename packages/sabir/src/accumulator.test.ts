@@ -89,12 +89,12 @@ const call: fc.Arbitrary<Call> = fc.oneof(
       (a) =>
         a.data('thing', v, i ? { id: i } : { transient }),
   ),
-  fc.constant<Call>((a) => a.source({ type: 'source-url', sourceId: 's', url: 'https://a.test' })),
-  fc.constant<Call>((a) => a.file({ type: 'file', url: 'data:,x', mediaType: 'text/plain' })),
+  fc.constant<Call>((a) => a.part({ type: 'source-url', sourceId: 's', url: 'https://a.test' })),
+  fc.constant<Call>((a) => a.part({ type: 'file', url: 'data:,x', mediaType: 'text/plain' })),
   fc.record({ note: value }).map(
-    (m): Call =>
+    (messageMetadata): Call =>
       (a) =>
-        a.metadata(m),
+        a.part({ type: 'message-metadata', messageMetadata }),
   ),
 );
 const calls = fc.tuple(
@@ -327,9 +327,9 @@ describe('createMessageAccumulator', () => {
     const accumulator = createMessageAccumulator('m');
     accumulator.delta('text', 'a');
     accumulator.data('x', 1);
-    accumulator.source({ type: 'source-url', sourceId: 's', url: 'https://a.test' });
+    accumulator.part({ type: 'source-url', sourceId: 's', url: 'https://a.test' });
     accumulator.delta('text', 'b');
-    accumulator.file({ type: 'file', url: 'data:,', mediaType: 'text/plain' });
+    accumulator.part({ type: 'file', url: 'data:,', mediaType: 'text/plain' });
     accumulator.delta('text', 'c');
     accumulator.end();
     const texts = foldChunks(accumulator.take()).parts.flatMap((part) =>

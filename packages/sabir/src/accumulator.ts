@@ -1,4 +1,10 @@
-import type { Chunk, FileChunk, SourceDocumentChunk, SourceUrlChunk } from './chunks.ts';
+import type {
+  Chunk,
+  FileChunk,
+  MessageMetadataChunk,
+  SourceDocumentChunk,
+  SourceUrlChunk,
+} from './chunks.ts';
 import { RUN_FAILED, TURN_LOST } from './errors.ts';
 import { toJsonSafe } from './json.ts';
 import type { MessageMetadata, TurnOutcome } from './outcome.ts';
@@ -51,13 +57,15 @@ export function createMessageAccumulator(messageId: string) {
     return safe;
   }
 
+  function start(): void {
+    if (!isStarted) chunks.push({ type: 'start', messageId });
+    isStarted = true;
+  }
+
   /** Every write goes through here: the first one is preceded by `start`, none follows the end. */
   function write(chunk: Chunk): void {
     if (isEnded) return;
-    if (!isStarted) {
-      isStarted = true;
-      chunks.push({ type: 'start', messageId });
-    }
+    start();
     chunks.push(chunk);
   }
 
@@ -120,7 +128,6 @@ export function createMessageAccumulator(messageId: string) {
   }
 
   return {
-    messageId,
     get isEnded() {
       return isEnded;
     },
@@ -138,11 +145,7 @@ export function createMessageAccumulator(messageId: string) {
       chunks = [];
       return taken;
     },
-    start(): void {
-      if (isStarted) return;
-      isStarted = true;
-      chunks.push({ type: 'start', messageId });
-    },
+    start,
     startStep(): void {
       finishStep();
       closeStreaming();
@@ -208,14 +211,10 @@ export function createMessageAccumulator(messageId: string) {
     data(name: string, data: unknown, options?: { id?: string; transient?: boolean }): void {
       write({ type: `data-${name}`, ...options, data: json(data) });
     },
-    /** A source does not interrupt the text that cites it. */
-    source: (source: SourceUrlChunk | SourceDocumentChunk): void => write(source),
-    file(file: FileChunk): void {
-      closeBlock();
-      write(file);
-    },
-    metadata(metadata: unknown): void {
-      write({ type: 'message-metadata', messageMetadata: json(metadata) });
+    /** What stands for itself. A source does not interrupt the text that cites it; a file does. */
+    part(chunk: SourceUrlChunk | SourceDocumentChunk | FileChunk | MessageMetadataChunk): void {
+      if (chunk.type === 'file') closeBlock();
+      write(json(chunk) as Chunk);
     },
     /** The one end. `errorText` is what a person is shown of a failed or lost turn. */
     end(outcome?: TurnOutcome, metadata: MessageMetadata = {}, errorText?: string): void {
@@ -223,16 +222,16 @@ export function createMessageAccumulator(messageId: string) {
       const status = outcome?.status;
       closeParts(status === 'paused');
       const messageMetadata = json(toMetadata(outcome, metadata)) as MessageMetadata;
-      const carried = Object.keys(messageMetadata).length > 0 ? { messageMetadata } : undefined;
       if (status === 'failed' || status === 'lost') {
         // A client reads nothing behind an error, so the metadata goes before it.
-        if (carried) write({ type: 'message-metadata', messageMetadata });
+        write({ type: 'message-metadata', messageMetadata });
         const { userMessage } = status === 'lost' ? TURN_LOST : RUN_FAILED;
         write({ type: 'error', errorText: errorText || userMessage });
         write({ type: 'finish', finishReason: 'error' });
       } else {
         const finishReason = status === 'finished' ? (outcome?.finishReason ?? 'stop') : 'other';
-        write({ type: 'finish', finishReason, ...carried });
+        const isEmpty = Object.keys(messageMetadata).length === 0;
+        write({ type: 'finish', finishReason, ...(isEmpty ? undefined : { messageMetadata }) });
       }
       isEnded = true;
       openTools.clear();

@@ -42,12 +42,16 @@ const any: Check = () => true;
 const string: Check = (value) => typeof value === 'string';
 const boolean: Check = (value) => typeof value === 'boolean';
 const record: Check = isObject;
-const metadata: Check = (value) => isObject(value) && Object.values(value).every(isObject);
 const encoding: Check = (value) => value === 'json' || value === 'text';
 const optional =
   (is: Check): Check =>
   (value) =>
     value === undefined || is(value);
+const recordOf =
+  (is: Check): Check =>
+  (value) =>
+    isObject(value) && Object.values(value).every(optional(is));
+const metadata = recordOf(record);
 const offset = optional((value) => Number.isSafeInteger(value) && (value as number) >= 0);
 const listOf =
   (is: (item: Wire) => boolean): Check =>
@@ -81,9 +85,7 @@ const steering = listOf(
         string(item.mediaType) &&
         string(item.url) &&
         optional(string)(item.filename) &&
-        optional((value) => isObject(value) && Object.values(value).every(string))(
-          item.providerReference,
-        )),
+        optional(recordOf(string))(item.providerReference)),
 );
 
 const need = (is: Check): Field => ({ is, required: true, since: 5 });
@@ -186,7 +188,8 @@ function scan(value: unknown, strict: boolean, depth: number): number {
   if (typeof value !== 'object' || depth <= 0) return ODD;
   let found = PLAIN;
   if (Array.isArray(value)) {
-    for (const item of value) found |= scan(item, strict, depth - 1);
+    // In a list undefined becomes null.
+    for (const item of value) found |= item === undefined ? ODD : scan(item, strict, depth - 1);
     return found;
   }
   const prototype = Object.getPrototypeOf(value);

@@ -16,28 +16,28 @@ export const RUNTIME_NOT_READY = /* @__PURE__ */ define(
   503,
   false,
   'The agent runtime is not ready. Start it with run(), or pass a factory: () => createRuntime().',
-  'One runtime is one run: a complete or aborted one cannot run again.',
+  'One runtime is one run.',
 );
 export const RUN_FAILED = /* @__PURE__ */ define(
   'run-failed',
   502,
   true,
   'The agent could not finish its answer.',
-  'The cause has what the runtime reported.',
+  'See the cause.',
 );
 export const RUN_ABORTED = /* @__PURE__ */ define(
   'run-aborted',
   502,
   true,
   'The run was aborted before it finished.',
-  'Something other than this viewer aborted the run.',
+  'Send the message again.',
 );
 export const TURN_LOST = /* @__PURE__ */ define(
   'turn-lost',
   502,
   true,
   'The connection to the agent was lost.',
-  'The agent vanished without saying how the turn ended.',
+  'Send the message again.',
 );
 export const NO_USER_MESSAGE = /* @__PURE__ */ define(
   'no-user-message',

@@ -1,4 +1,7 @@
-/** A random id. `crypto.randomUUID` exists only in secure contexts: not on http://192.168.… */
+/**
+ * An id that is not met twice. Not a secret: `crypto.randomUUID` would be missing on a page that
+ * is served over plain HTTP from another machine.
+ */
 export function createId(): string {
-  return crypto.randomUUID?.() ?? Math.random().toString(36).slice(2) + Date.now().toString(36);
+  return Math.random().toString(36).slice(2) + Date.now().toString(36);
 }

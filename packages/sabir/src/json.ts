@@ -11,10 +11,18 @@ function isJson(value: unknown, depth: number): boolean {
   const prototype = Object.getPrototypeOf(value);
   // Anything else than plain data may have a toJSON that throws, or says something else.
   if (!isArray && prototype !== Object.prototype && prototype !== null) return false;
-  if (depth > MAX_DEPTH) return false;
+  if (depth > MAX_DEPTH || isRefused(value)) return false;
   const children: unknown[] = isArray ? value : Object.values(value);
   for (const child of children) if (!isJson(child, depth + 1)) return false;
   return true;
+}
+
+/** Clients refuse a whole frame with such a key anywhere in it, for fear of a polluted prototype. */
+function isRefused(value: object): boolean {
+  if (Object.hasOwn(value, '__proto__')) return true;
+  if (!Object.hasOwn(value, 'constructor')) return false;
+  const given: unknown = value.constructor;
+  return given === null || (typeof given === 'object' && Object.hasOwn(given, 'prototype'));
 }
 
 /** The value itself where JSON can carry it, else a copy in which it can; nothing gives null. */
@@ -27,7 +35,11 @@ export function toJsonSafe(value: unknown): unknown {
     while (ancestors.length > 0 && ancestors.at(-1) !== this) ancestors.pop();
     if (ancestors.includes(child)) return '[circular]';
     ancestors.push(child);
-    return child;
+    if (!isRefused(child)) return child;
+    const { __proto__: _, constructor: __, ...rest } = child as Record<string, unknown>;
+    // JSON goes on with the copy, so that is what the children will know as their parent.
+    ancestors.push(rest);
+    return rest;
   }
   try {
     return isJson(value, 0) ? value : JSON.parse(JSON.stringify(value, replace) ?? null);

@@ -44,7 +44,7 @@ import {
 } from '../test/verify-cases.ts';
 import type { AiSdkMajor, Chunk } from './chunks.ts';
 import type { UIMessage } from './message.ts';
-import { createVerifier, type ViolationCode, verifyChunks } from './verify.ts';
+import { createVerifier, VIOLATION_CODES, type ViolationCode, verifyChunks } from './verify.ts';
 
 const TARGETS: Array<{ aiSdk: AiSdkMajor | undefined; clients: ClientName[] }> = [
   { aiSdk: 5, clients: ['ai@5'] },
@@ -70,6 +70,12 @@ async function outcomes(chunks: unknown[], damage?: Row['damage']) {
 }
 
 describe('what is refused', () => {
+  it('has a case for every code', () => {
+    expect([...new Set(refused.map((row) => row.codes[0]))].sort()).toEqual(
+      [...VIOLATION_CODES].sort(),
+    );
+  });
+
   it.each(refused.map((row) => [row.codes[0], row.name, row] as const))(
     '%s: %s',
     async (_, __, row) => {
@@ -90,7 +96,8 @@ describe('what is refused', () => {
         });
         expect(row.codes).toEqual(expect.arrayContaining(codes));
       }
-      expect(verify(row.chunks).map((violation) => violation.code)).toContain(row.codes[0]);
+      const codes = TARGETS.flatMap(({ aiSdk }) => verify(row.chunks, aiSdk).map((v) => v.code));
+      expect(codes).toContain(row.codes[0]);
     },
   );
 });

@@ -16,39 +16,41 @@ import {
 import type { AiSdkMajor, Chunk } from './chunks.ts';
 import type { UIMessage } from './message.ts';
 
-export type ViolationCode =
-  | 'not-a-chunk'
-  | 'not-json'
-  | 'forbidden-key'
-  | 'unknown-type'
-  | 'chunk-too-new'
-  | 'missing-field'
-  | 'wrong-type'
-  | 'null-field'
-  | 'bad-finish-reason'
-  | 'extra-field'
-  | 'no-start'
-  | 'no-message-id'
-  | 'second-start'
-  | 'after-error'
-  | 'after-finish'
-  | 'no-finish'
-  | 'metadata-not-object'
-  | 'part-not-open'
-  | 'part-already-open'
-  | 'part-across-step'
-  | 'part-left-open'
-  | 'tool-unknown'
-  | 'tool-delta-without-start'
-  | 'tool-delta-late'
-  | 'tool-across-step'
-  | 'tool-reused'
-  | 'tool-already-ended'
-  | 'tool-dynamic-mismatch'
-  | 'tool-name-mismatch'
-  | 'tool-left-open'
-  | 'approval-unknown'
-  | 'approval-reused';
+export const VIOLATION_CODES = [
+  'not-a-chunk',
+  'not-json',
+  'forbidden-key',
+  'unknown-type',
+  'chunk-too-new',
+  'missing-field',
+  'wrong-type',
+  'null-field',
+  'bad-finish-reason',
+  'extra-field',
+  'no-start',
+  'no-message-id',
+  'second-start',
+  'after-error',
+  'after-finish',
+  'no-finish',
+  'metadata-not-object',
+  'part-not-open',
+  'part-already-open',
+  'part-across-step',
+  'part-left-open',
+  'tool-unknown',
+  'tool-delta-without-start',
+  'tool-delta-late',
+  'tool-across-step',
+  'tool-reused',
+  'tool-already-ended',
+  'tool-dynamic-mismatch',
+  'tool-name-mismatch',
+  'tool-left-open',
+  'approval-unknown',
+  'approval-reused',
+] as const;
+export type ViolationCode = (typeof VIOLATION_CODES)[number];
 
 /** `index` is the chunk's place; what is missing at the end has the place after the last one. */
 export type Violation = { code: ViolationCode; index: number; message: string };

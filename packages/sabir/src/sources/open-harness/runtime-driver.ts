@@ -77,8 +77,7 @@ export function createRuntimeDriver(
 
   function deliver(text: string, messages: UIMessage[], isRunning: boolean): void {
     const now = status();
-    if (isRunning || (!now && !runtime.run)) {
-      if (!runtime.dispatch) throw new SabirError(RUNTIME_NOT_READY, 'It takes no messages.');
+    if (runtime.dispatch && (isRunning || (!now && !runtime.run))) {
       // Lands at the next node's start; each message is a command of its own.
       runtime.dispatch({ type: 'send', message: text, runId: createId() });
     } else if (now === 'paused') {

@@ -37,13 +37,22 @@ export interface OpenHarnessTranslator extends Translator<RuntimeEvent> {
   continueAs(messageId: string): OpenHarnessTranslator;
 }
 
-/** What an event needs to mean anything, all strings, and what it does; nothing if it is silent. */
+/** Whether an event has what it needs to mean anything, and what it does: nothing if silent. */
 type Mapping = {
-  [Type in RuntimeEventType]: [required: readonly string[], apply?: (event: EventOf<Type>) => void];
+  [Type in RuntimeEventType]: [
+    isSound: (event: Loose) => boolean,
+    apply?: (event: EventOf<Type>) => void,
+  ];
 };
-const NOTHING: string[] = [];
-const IN_NODE = ['nodeId', 'runId'];
-const CONTENT = [...IN_NODE, 'content'];
+type Loose = { [Field in 'nodeId' | 'runId' | 'content' | 'toolName']?: unknown };
+const anything = () => true;
+const isInNode = (event: Loose) =>
+  typeof event.nodeId === 'string' && typeof event.runId === 'string';
+const hasContent = (event: Loose) => isInNode(event) && typeof event.content === 'string';
+
+const FINISHED: TurnOutcome = { status: 'finished' };
+const FAILED: TurnOutcome = { status: 'failed', code: RUN_FAILED.code };
+const ABORTED: TurnOutcome = { status: 'failed', code: RUN_ABORTED.code };
 
 /** Tools of a flow run beside it, never in the client. */
 const RUNS_WITH_THE_AGENT = { providerExecuted: true };
@@ -83,60 +92,50 @@ export function createTranslator(
   let totalCostUsd: number | undefined;
 
   const mapping: Mapping = {
-    'flow:start': [
-      NOTHING,
-      (event) => {
-        if (typeof event.flowName === 'string') flowName = event.flowName;
-        showFlow('running');
-      },
+    'flow:start': [anything, startFlow],
+    'flow:resumed': [anything, () => showFlow('running')],
+    'flow:paused': [anything, () => endFlow('paused', { status: 'paused' })],
+    'flow:aborted': [anything, () => endFlow('aborted', ABORTED)],
+    'flow:complete': [anything, completeFlow],
+    'node:start': [isInNode, startNode],
+    'node:complete': [isInNode, completeNode],
+    'node:error': [isInNode, failNode],
+    'node:skipped': [
+      ({ nodeId }) => typeof nodeId === 'string',
+      ({ nodeId }) => showNode({ nodeId, status: 'skipped' }),
     ],
-    'flow:resumed': [NOTHING, () => showFlow('running')],
-    'flow:paused': [NOTHING, () => endFlow('paused', { status: 'paused' })],
-    'flow:aborted': [
-      NOTHING,
-      () => endFlow('aborted', { status: 'failed', code: RUN_ABORTED.code }),
-    ],
-    'flow:complete': [
-      NOTHING,
-      ({ status }) =>
-        status === 'failed'
-          ? endFlow(status, { status, code: RUN_FAILED.code })
-          : endFlow('complete', { status: 'finished' }),
-    ],
-    'node:start': [IN_NODE, startNode],
-    'node:complete': [IN_NODE, completeNode],
-    'node:error': [IN_NODE, failNode],
-    'node:skipped': [['nodeId'], ({ nodeId }) => showNode({ nodeId, status: 'skipped' })],
-    'agent:start': [IN_NODE, startAgent],
-    'agent:text:delta': [CONTENT, (event) => delta('text', event)],
-    'agent:text': [CONTENT, (event) => wholeBlock('text', event)],
-    'agent:thinking:delta': [CONTENT, (event) => delta('reasoning', event)],
-    'agent:thinking': [CONTENT, (event) => wholeBlock('reasoning', event)],
-    'agent:tool': [[...IN_NODE, 'toolName'], tool],
-    'agent:error': [IN_NODE, failAgent],
-    'agent:complete': [IN_NODE, completeAgent],
-    'agent:paused': [IN_NODE, () => endBare({ status: 'paused' })],
-    'agent:aborted': [IN_NODE, () => endBare({ status: 'failed', code: RUN_ABORTED.code })],
-    'edge:fire': [NOTHING],
-    'loop:iterate': [NOTHING],
-    'state:patch': [NOTHING],
-    'command:received': [NOTHING],
+    'agent:start': [isInNode, startAgent],
+    'agent:text:delta': [hasContent, (event) => delta('text', event)],
+    'agent:text': [hasContent, (event) => wholeBlock('text', event)],
+    'agent:thinking:delta': [hasContent, (event) => delta('reasoning', event)],
+    'agent:thinking': [hasContent, (event) => wholeBlock('reasoning', event)],
+    'agent:tool': [(event) => isInNode(event) && typeof event.toolName === 'string', tool],
+    'agent:error': [isInNode, failAgent],
+    'agent:complete': [isInNode, completeAgent],
+    'agent:paused': [isInNode, () => endBare({ status: 'paused' })],
+    'agent:aborted': [isInNode, () => endBare(ABORTED)],
+    'edge:fire': [anything],
+    'loop:iterate': [anything],
+    'state:patch': [anything],
+    'command:received': [anything],
   };
 
-  function apply(type: string, event: Record<string, unknown>): keyof TranslatorStats | undefined {
-    if (typeof event?.type !== 'string') return 'malformed';
+  function apply(event: { type?: unknown }): keyof TranslatorStats | undefined {
+    const type = event?.type;
+    if (typeof type !== 'string') return 'malformed';
     if (!Object.hasOwn(mapping, type)) return 'unknown';
     // The table pairs each type with its own event; TypeScript cannot follow the pairing.
-    const [required, handle] = mapping[type as 'flow:start'];
-    for (const field of required) if (typeof event[field] !== 'string') return 'malformed';
+    const known = mapping[type as 'flow:start'];
+    if (!known[0](event as Loose)) return 'malformed';
     isInFlow ||= type.startsWith('flow:') || type.startsWith('node:');
     accumulator.start();
-    handle?.(event as EventOf<'flow:start'>);
+    known[1]?.(event as EventOf<'flow:start'>);
     return undefined;
   }
 
-  function count(kind: keyof TranslatorStats, type: string): void {
+  function count(kind: keyof TranslatorStats, event: unknown): void {
     const counts = stats[kind];
+    const type = typeOf(event);
     const isRoom = type in counts || Object.keys(counts).length < MAX_COUNTED_TYPES;
     const key = isRoom ? type : '(others)';
     counts[key] = (counts[key] ?? 0) + 1;
@@ -167,14 +166,22 @@ export function createTranslator(
     return run;
   }
 
+  function startFlow(event: EventOf<'flow:start'>): void {
+    if (typeof event.flowName === 'string') flowName = event.flowName;
+    showFlow('running');
+  }
+
+  function completeFlow({ status }: EventOf<'flow:complete'>): void {
+    if (status === 'failed') endFlow(status, FAILED);
+    else endFlow('complete', FINISHED);
+  }
+
   function startNode(event: EventOf<'node:start'>): void {
     // Finished runs were kept so far: a full block that comes late must not be said twice.
     for (const run of runs.values()) if (run.isOver) runs.delete(run.id);
     lastRun = undefined;
     const run = runOf(event);
-    if (options.sendStepMarkers === false) {
-      accumulator.closeBlock();
-    } else {
+    if (options.sendStepMarkers !== false) {
       accumulator.startStep();
       stepRun = run;
     }
@@ -213,7 +220,7 @@ export function createTranslator(
     run.hasFailed = true;
     lastError = event.message ?? lastError;
     showRun(run, 'error', errorText(lastError));
-    endBare({ status: 'failed', code: RUN_FAILED.code });
+    endBare(FAILED);
   }
 
   function completeAgent(event: EventOf<'agent:complete'>): void {
@@ -227,7 +234,7 @@ export function createTranslator(
     }
     const cost = event.totalCostUsd;
     if (Number.isFinite(cost)) totalCostUsd = (totalCostUsd ?? 0) + (cost as number);
-    endBare({ status: 'finished' });
+    endBare(FINISHED);
   }
 
   function delta(kind: Block, event: WithContent): void {
@@ -344,18 +351,16 @@ export function createTranslator(
     },
     push(event) {
       if (accumulator.isEnded) return [];
-      let type = '(no type)';
+      const { repairs } = accumulator;
+      let problem: keyof TranslatorStats | undefined;
       try {
-        const given = (event as { type?: unknown } | null | undefined)?.type;
-        if (typeof given === 'string') type = given;
-        const { repairs } = accumulator;
-        const problem = apply(type, event as Record<string, unknown>);
-        if (problem) count(problem, type);
-        else if (accumulator.repairs !== repairs) count('malformed', type);
+        problem = apply(event as { type?: unknown });
       } catch {
         // A proxy or a getter of somebody else's event threw: the rest of the turn is still good.
-        count('malformed', type);
+        problem = 'malformed';
       }
+      if (problem) count(problem, event);
+      else if (accumulator.repairs !== repairs) count('malformed', event);
       return accumulator.take();
     },
     end(outcome, error) {
@@ -365,6 +370,16 @@ export function createTranslator(
     continueAs: (messageId) =>
       createTranslator({ ...options, messageId }, { runs: runs.values(), flowName }),
   };
+}
+
+function typeOf(event: unknown): string {
+  try {
+    const { type } = event as { type: unknown };
+    if (typeof type === 'string') return type;
+  } catch {
+    // Null, undefined, or a getter that throws: it has no type that could be counted.
+  }
+  return '(no type)';
 }
 
 /**

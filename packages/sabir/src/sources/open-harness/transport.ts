@@ -35,10 +35,10 @@ type ReconnectOptions = { chatId: string; abortSignal?: AbortSignal | undefined 
 export class OpenHarnessChatTransport<M extends UIMessage = OpenHarnessUIMessage> {
   /** `reconnectToStream` replays the turn from its first chunk. */
   readonly resumeStreamIsReplay = true;
-  #createRuntime: (() => Runtime | Promise<Runtime>) | undefined;
-  /** The driver of the one runtime that was given instead of a factory. */
-  #only: RuntimeDriver | undefined;
+  #runtime: Runtime | (() => Runtime | Promise<Runtime>);
   #options: OpenHarnessTransportOptions;
+  /** One driver a runtime, however often a factory gives the same one. */
+  #drivers = new WeakMap<Runtime, RuntimeDriver>();
   /** Which runtime a chat is on while that runs or is paused. */
   #chats = new Map<string, RuntimeDriver>();
 
@@ -46,9 +46,8 @@ export class OpenHarnessChatTransport<M extends UIMessage = OpenHarnessUIMessage
     runtime: Runtime | (() => Runtime | Promise<Runtime>),
     options: OpenHarnessTransportOptions = {},
   ) {
+    this.#runtime = typeof runtime === 'function' ? runtime : assertRuntime(runtime);
     this.#options = options;
-    if (typeof runtime === 'function') this.#createRuntime = runtime;
-    else this.#only = createRuntimeDriver(assertRuntime(runtime), options);
   }
 
   async sendMessages(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
@@ -80,17 +79,20 @@ export class OpenHarnessChatTransport<M extends UIMessage = OpenHarnessUIMessage
   }
 
   async #driverFor(chatId: string, trigger: Trigger): Promise<RuntimeDriver> {
+    const given = this.#runtime;
     const current = this.#chats.get(chatId);
-    for (const [id, driver] of this.#chats) {
-      // A given runtime carries on with whichever chat wrote last.
-      if (driver === this.#only || !isOccupied(driver)) this.#chats.delete(id);
+    if (current && isOccupied(current)) {
+      // A given runtime has only this one run: it can be told more, not be started afresh.
+      if (trigger === 'submit-message' || typeof given !== 'function') return current;
+      current.stop();
     }
-    let driver = this.#only;
-    if (!driver && current && isOccupied(current)) {
-      if (trigger === 'submit-message') driver = current;
-      else current.stop();
+    const runtime = typeof given === 'function' ? assertRuntime(await given()) : given;
+    const driver = this.#drivers.get(runtime) ?? createRuntimeDriver(runtime, this.#options);
+    this.#drivers.set(runtime, driver);
+    for (const [id, other] of this.#chats) {
+      // A runtime carries on with whichever chat wrote last.
+      if (other === driver || !isOccupied(other)) this.#chats.delete(id);
     }
-    driver ??= createRuntimeDriver(assertRuntime(await this.#createRuntime?.()), this.#options);
     this.#chats.set(chatId, driver);
     return driver;
   }

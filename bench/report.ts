@@ -1,0 +1,70 @@
+/** What a benchmark found: bars it must reach, and figures that are only told. */
+export type Bar = {
+  id: string;
+  value: number;
+  /** `<=` or `>=` and the number the bar asks for. */
+  target: string;
+  ok: boolean;
+};
+export type Report = {
+  name: string;
+  bars: Bar[];
+  /** Rows a person reads: what was measured, and what came out. */
+  figures: Record<string, string>;
+};
+
+export function atMost(id: string, value: number, limit: number): Bar {
+  return { id, value: round(value), target: `<= ${limit}`, ok: value <= limit };
+}
+
+export function round(value: number): number {
+  return Number(value.toPrecision(3));
+}
+
+export function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+}
+
+/**
+ * Runs every candidate in turn, `rounds` times over, so that a noisy machine disturbs all of them
+ * alike. Gives the median of each in milliseconds.
+ */
+export function interleave<Name extends string>(
+  rounds: number,
+  candidates: Record<Name, () => void>,
+): Record<Name, number> {
+  const names = Object.keys(candidates) as Name[];
+  const times = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<
+    Name,
+    number[]
+  >;
+  for (const name of names) for (let warm = 0; warm < 8; warm++) candidates[name]();
+  for (let round = 0; round < rounds; round++) {
+    for (const name of round % 2 === 0 ? names : names.toReversed()) {
+      globalThis.gc?.();
+      const start = performance.now();
+      candidates[name]();
+      times[name].push(performance.now() - start);
+    }
+  }
+  return Object.fromEntries(names.map((name) => [name, median(times[name])])) as Record<
+    Name,
+    number
+  >;
+}
+
+export function heapBytes(): number {
+  if (!globalThis.gc) throw new Error('run with --expose-gc');
+  for (let n = 0; n < 4; n++) globalThis.gc();
+  return process.memoryUsage().heapUsed;
+}
+
+export function print({ name, bars, figures }: Report): void {
+  console.log(`\n${name}  (node ${process.versions.node})`);
+  for (const [what, figure] of Object.entries(figures))
+    console.log(`  ${what.padEnd(44)}${figure}`);
+  for (const { id, value, target, ok } of bars) {
+    console.log(`  ${ok ? 'ok  ' : 'MISS'} ${id.padEnd(39)}${value}  (bar ${target})`);
+  }
+}
