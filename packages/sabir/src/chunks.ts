@@ -13,7 +13,7 @@ export type JsonValue =
   | number
   | boolean
   | JsonValue[]
-  | { [key: string]: JsonValue | undefined };
+  | { [key: string]: JsonValue };
 
 export type ProviderMetadata = Record<string, Record<string, JsonValue>>;
 

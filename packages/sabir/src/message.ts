@@ -111,3 +111,10 @@ export interface UIMessage<
   metadata?: Metadata;
   parts: Array<UIMessagePart<Data, Tools>>;
 }
+
+/** As much of a message as the messages of every AI SDK major have in common. */
+export interface MessageLike {
+  id: string;
+  role: 'system' | 'user' | 'assistant';
+  parts: ReadonlyArray<{ type: string }>;
+}

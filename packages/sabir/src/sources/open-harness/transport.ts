@@ -1,7 +1,7 @@
 import type { Trigger } from '../../chat-request.ts';
 import type { PortableChunk } from '../../chunks.ts';
 import type { LiveLog } from '../../live-log.ts';
-import type { UIMessage } from '../../message.ts';
+import type { MessageLike, UIMessage } from '../../message.ts';
 import type { OpenHarnessUIMessage, Runtime } from './events.ts';
 import type { OpenHarnessTransportOptions } from './options.ts';
 import {
@@ -16,8 +16,9 @@ import {
 type SendOptions<M> = {
   trigger: Trigger;
   chatId: string;
+  messageId: string | undefined;
   messages: M[];
-  abortSignal?: AbortSignal | undefined;
+  abortSignal: AbortSignal | undefined;
 };
 
 type ReconnectOptions = { chatId: string; abortSignal?: AbortSignal | undefined };
@@ -32,7 +33,7 @@ type ReconnectOptions = { chatId: string; abortSignal?: AbortSignal | undefined 
  * const transport = new OpenHarnessChatTransport(() => createRuntime(flow));
  * const { messages, sendMessage } = useChat({ transport });
  */
-export class OpenHarnessChatTransport<M extends UIMessage = OpenHarnessUIMessage> {
+export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessage> {
   /** `reconnectToStream` replays the turn from its first chunk. */
   readonly resumeStreamIsReplay = true;
   #runtime: Runtime | (() => Runtime | Promise<Runtime>);
@@ -51,7 +52,9 @@ export class OpenHarnessChatTransport<M extends UIMessage = OpenHarnessUIMessage
   }
 
   async sendMessages(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
-    const { chatId, messages, trigger, abortSignal } = options;
+    const { chatId, trigger, abortSignal } = options;
+    // Each major has parts of its own; what is read here, role and text, is the same in all.
+    const messages = options.messages as MessageLike[] as UIMessage[];
     const acknowledged = acknowledge(messages, trigger);
     if (acknowledged) return this.#view(acknowledged);
     if (abortSignal?.aborted) return this.#view(endedLog(this.#options, { status: 'stopped' }));
