@@ -1,17 +1,14 @@
 /**
  * What one chunk must look like for each release of the AI SDK client, as the client sees it:
- * after JSON. What chunks mean one after another is `verify.ts`.
+ * after JSON. The only spelling of it: `verify-shape.ts` reports by it, `downgrade.ts` repairs.
  */
 import { type AiSdkMajor, FIRST_MAJOR } from './chunks.ts';
-import type { ViolationCode } from './verify.ts';
-
-export type Report = (code: ViolationCode, message: string, index?: number) => void;
 
 /** A chunk as it comes out of JSON. */
 export type Wire = Record<string, unknown>;
 
 /** Releases as numbers, so that "since" is a comparison: 6 stands for 6.0.9, 6.1 for the latest 6. */
-type Release = 5 | 6 | 6.1 | 7;
+export type Release = 5 | 6 | 6.1 | 7;
 export type Target = {
   oldest: Release;
   newest: Release;
@@ -33,8 +30,17 @@ export function targetOf(major: AiSdkMajor | undefined): Target {
 }
 
 type Check = (value: unknown) => boolean;
-type Field = { is: Check; required: boolean; since: Release };
-type Shape = { fields: Map<string, Field>; required: string[] };
+export type Field = {
+  /** Never asked about undefined, which JSON leaves out. */
+  is: (value: unknown, target: Target) => boolean;
+  required: boolean;
+  since: Release;
+};
+export type Shape = {
+  since: AiSdkMajor;
+  fields: ReadonlyMap<string, Field>;
+  required: readonly string[];
+};
 
 export const isObject = (value: unknown): value is Wire =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -56,7 +62,8 @@ const offset = optional((value) => Number.isSafeInteger(value) && (value as numb
 const listOf =
   (is: (item: Wire) => boolean): Check =>
   (value) =>
-    Array.isArray(value) && value.every((item) => isObject(item) && is(item));
+    // Spread, because `every` skips the holes for which JSON writes null.
+    Array.isArray(value) && [...value].every((item) => isObject(item) && is(item));
 
 const source = (item: Wire) =>
   item.type === 'source' &&
@@ -88,8 +95,10 @@ const steering = listOf(
         optional(recordOf(string))(item.providerReference)),
 );
 
+const finishReason: Field['is'] = (value, target) => target.finishReasons.includes(value as string);
+
 const need = (is: Check): Field => ({ is, required: true, since: 5 });
-const may = (is: Check, since: Release = 5): Field => ({ is, required: false, since });
+const may = (is: Field['is'], since: Release = 5): Field => ({ is, required: false, since });
 
 const provider = { providerMetadata: may(metadata) };
 const part = { id: need(string), ...provider };
@@ -109,7 +118,7 @@ const messageMetadata = { messageMetadata: may(any) };
 
 const TABLE: Record<string, Record<string, Field>> = {
   start: { messageId: may(string), ...messageMetadata },
-  finish: { finishReason: may(string), ...messageMetadata },
+  finish: { finishReason: may(finishReason), ...messageMetadata },
   'message-metadata': { messageMetadata: need(any) },
   'start-step': {},
   'finish-step': {},
@@ -169,114 +178,14 @@ const SHAPES = new Map<string, Shape>(
   Object.entries(TABLE).map(([type, fields]) => [
     type,
     {
+      since: FIRST_MAJOR[type] ?? 5,
       fields: new Map(Object.entries(fields)),
       required: Object.keys(fields).filter((key) => fields[key]?.required),
     },
   ]),
 );
 
-const PLAIN = 0;
-/** JSON changes it or cannot say it: only writing it tells what the client gets. */
-const ODD = 1;
-const FORBIDDEN = 2;
-const MAX_FAST_DEPTH = 100;
-
-/** Looks a value through for what JSON would change and for the keys at which clients throw. */
-function scan(value: unknown, strict: boolean, depth: number): number {
-  if (typeof value === 'string' || typeof value === 'boolean' || value == null) return PLAIN;
-  if (typeof value === 'number') return Number.isFinite(value) ? PLAIN : ODD;
-  if (typeof value !== 'object' || depth <= 0) return ODD;
-  let found = PLAIN;
-  if (Array.isArray(value)) {
-    // In a list undefined becomes null.
-    for (const item of value) found |= item === undefined ? ODD : scan(item, strict, depth - 1);
-    return found;
-  }
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return ODD;
-  for (const key of Object.keys(value)) {
-    const member = (value as Wire)[key];
-    found |= scan(member, strict, depth - 1);
-    if (key === '__proto__') found |= FORBIDDEN;
-    else if (key === 'constructor' && member !== undefined) {
-      // 6.0.9 looks for the prototype without asking whether there is an object to have one.
-      const refused = member === null ? strict : Object.hasOwn(member as object, 'prototype');
-      if (refused) found |= FORBIDDEN;
-    }
-  }
-  return found;
-}
-
-/** The chunk as the client gets it, and whether JSON lost something on the way. */
-function toWire(chunk: unknown): { wire: unknown; lost: boolean } {
-  let lost = false;
-  const text = JSON.stringify(chunk, (_key, value: unknown) => {
-    lost ||=
-      typeof value === 'function' ||
-      typeof value === 'symbol' ||
-      (typeof value === 'number' && !Number.isFinite(value)) ||
-      value instanceof Map ||
-      value instanceof Set;
-    return value;
-  });
-  return { wire: text === undefined ? undefined : JSON.parse(text), lost };
-}
-
-function checkFields(type: string, wire: Wire, shape: Shape, target: Target, report: Report): void {
-  for (const key of Object.keys(wire)) {
-    const value = wire[key];
-    if (key === 'type' || value === undefined) continue;
-    const field = shape.fields.get(key);
-    if (target.strict && (field === undefined || field.since > 6)) {
-      report('extra-field', `${type}.${key} is unknown to 6.0.9, which refuses the chunk`);
-    }
-    if (field === undefined || field.since > target.newest || field.is(value)) continue;
-    if (value === null && !field.required) {
-      report('null-field', `${type}.${key} is null: leave an optional field out`);
-    } else report('wrong-type', `${type}.${key} has the wrong type`);
-  }
-  for (const key of shape.required) {
-    if (wire[key] !== undefined) continue;
-    report('missing-field', `${type} has no ${key}: send the key, with null if there is nothing`);
-  }
-  const reason = type === 'finish' ? wire.finishReason : undefined;
-  if (typeof reason === 'string' && !target.finishReasons.includes(reason)) {
-    report('bad-finish-reason', `finishReason "${reason}" is unknown to the client`);
-  }
-}
-
-/**
- * The chunk as the client gets it, or undefined if the client knows no such thing. Throws what
- * writing the chunk as JSON throws.
- */
-export function readChunk(
-  chunk: unknown,
-  target: Target,
-  report: Report,
-): { type: string; wire: Wire } | undefined {
-  let wire = chunk;
-  let problems = scan(chunk, target.strict, MAX_FAST_DEPTH);
-  if (problems & ODD) {
-    const written = toWire(chunk);
-    if (written.lost) report('not-json', 'JSON drops or changes a value of this chunk');
-    wire = written.wire;
-    problems = scan(wire, target.strict, Number.POSITIVE_INFINITY);
-  }
-  if (problems & FORBIDDEN) {
-    report('forbidden-key', 'clients refuse the keys "__proto__" and "constructor.prototype"');
-  }
-  if (!isObject(wire) || typeof wire.type !== 'string') {
-    report('not-a-chunk', 'a chunk is an object with a type');
-    return undefined;
-  }
-  const type = wire.type;
-  const shape = SHAPES.get(type.startsWith('data-') ? 'data-' : type);
-  if (shape === undefined) {
-    report('unknown-type', `no client knows the chunk type "${type}"`);
-    return undefined;
-  }
-  const first = FIRST_MAJOR[type] ?? 5;
-  if (first > target.oldest) report('chunk-too-new', `${type} kills clients before ai@${first}`);
-  else checkFields(type, wire, shape, target, report);
-  return { type, wire };
+/** The shape of a chunk type; undefined if no client knows the type. */
+export function shapeOf(type: string): Shape | undefined {
+  return SHAPES.get(type.startsWith('data-') ? 'data-' : type);
 }

@@ -125,6 +125,18 @@ describe('createDowngrade', () => {
       [{ type: 'file', url: 'u', mediaType: 'm' }],
     ],
     [
+      'removes citations that are none',
+      TARGETS,
+      { type: 'text-end', id: 't', citations: [{ source: { type: 'source', id: 'u' } }] },
+      [{ type: 'text-end', id: 't' }],
+    ],
+    [
+      'drops a steering message with a part that is none',
+      TARGETS,
+      { type: 'steering-message', id: 's', parts: [{ type: 'text', text: 'x' }, { type: 'text' }] },
+      [],
+    ],
+    [
       'says null for a missing input',
       TARGETS,
       { type: 'tool-input-available', toolCallId: 'c', toolName: 'x' },
@@ -232,6 +244,56 @@ describe('createDowngrade', () => {
     for (const target of targets) {
       expect(createDowngrade(target)(as(given)), String(target)).toStrictEqual(sent);
     }
+  });
+
+  const url = { type: 'source', sourceType: 'url', id: 'u', url: 'x' };
+  const document = { type: 'source', sourceType: 'document', id: 'd', mediaType: 'm', title: 't' };
+  const text = { type: 'text', text: 'x' };
+  const file = { type: 'file', mediaType: 'm', url: 'x' };
+  const cite = (...citations: unknown[]) => as({ type: 'text-end', id: 't', citations });
+  const steer = (...parts: unknown[]) => as({ type: 'steering-message', id: 's', parts });
+  const around = (chunk: Chunk): Chunk[] => [
+    ...start,
+    { type: 'text-start', id: 't' },
+    ...(chunk.type === 'text-end' ? [] : [as({ type: 'text-end', id: 't' })]),
+    chunk,
+    ...end,
+  ];
+
+  test.each([
+    cite(),
+    cite({ source: url }, { source: { ...document, ...meta }, startIndex: 0, endIndex: 2 }),
+    cite({ source: { ...url, title: 't' }, citedText: '', startIndex: undefined }),
+    steer(),
+    steer({ ...text, ...meta }, { ...file, filename: 'f', providerReference: { p: 'r' } }),
+  ])('leaves what lists rightly to 7: %j', async (chunk) => {
+    expect(createDowngrade(7)(chunk)[0]).toBe(chunk);
+    await expectToLive(around(chunk), 7);
+  });
+
+  test.each([
+    cite(null),
+    cite(undefined),
+    as({ type: 'text-end', id: 't', citations: new Array(1) }),
+    cite({ source: url }, {}),
+    cite({ source: { ...url, url: 1 } }),
+    cite({ source: { ...document, title: undefined } }),
+    cite({ source: { ...url, sourceType: 'other' } }),
+    cite({ source: url, startIndex: -1 }),
+    cite({ source: url, endIndex: 0.5 }),
+    cite({ source: url, citedText: null }),
+    as({ type: 'steering-message', id: 's', parts: new Array(1) }),
+    steer('x'),
+    steer(text, { type: 'text' }),
+    steer({ ...file, url: undefined }),
+    steer({ ...file, filename: null }),
+    steer({ ...file, providerReference: { p: 1 } }),
+    steer({ ...text, providerMetadata: { test: 1 } }),
+    steer({ type: 'reasoning', text: 'x' }),
+  ])('keeps from 7 a list of which it dies: %j', async (chunk) => {
+    const source = around(chunk);
+    expect((await runClient('ai@7', source)).status).toBe('error');
+    await expectToLive(downgradeAll(source, 7), 7);
   });
 
   test.each<Target>([5, 'portable'])(

@@ -2,80 +2,24 @@
  * Chunks → what a client of one AI SDK major can parse.
  *
  * 6 means every 6 there is, and 6.0.9 dies of a field it does not know; `portable` means 5, 6 and
- * 7 alike. So below 7 only fields that all of them know pass. What a schema would refuse is left
- * out, and the chunk with it where it would say nothing without.
+ * 7 alike. So below 7 only fields that 6.0.9 knows pass; 5 ignores those it lacks. What a schema
+ * would refuse is left out, and the chunk with it where it would say nothing without.
  */
-import { type AiSdkMajor, type Chunk, FIRST_MAJOR } from './chunks.ts';
+import {
+  type Field,
+  isObject,
+  type Release,
+  type Shape,
+  shapeOf,
+  type Target,
+  targetOf,
+} from './chunk-shapes.ts';
+import type { AiSdkMajor, Chunk } from './chunks.ts';
 
 type Loose = { type: string } & Record<string, unknown>;
 
-// `?` may be absent, `+` only 7 gets it. What a value may be depends on the field's name alone.
-const TEXT = 'id providerMetadata?';
-const FILE = 'url mediaType providerMetadata?';
-const TOOL = 'toolCallId providerExecuted? dynamic? +toolMetadata?';
-const FIELDS: Record<string, string> = {
-  start: 'messageId? messageMetadata?',
-  finish: 'finishReason? messageMetadata?',
-  'start-step': '',
-  'finish-step': '',
-  'reset-step': '',
-  abort: '+reason?',
-  error: 'errorText',
-  'message-metadata': 'messageMetadata',
-  'text-start': TEXT,
-  'text-delta': `${TEXT} delta`,
-  'text-end': `${TEXT} +citations?`,
-  'reasoning-start': TEXT,
-  'reasoning-delta': `${TEXT} delta`,
-  'reasoning-end': TEXT,
-  'tool-input-start': `${TOOL} toolName title? +inputEncoding? +providerMetadata?`,
-  'tool-input-delta': 'toolCallId inputTextDelta',
-  'tool-input-available': `${TOOL} toolName input title? providerMetadata?`,
-  'tool-input-error': `${TOOL} toolName input errorText title? providerMetadata?`,
-  'tool-output-available': `${TOOL} output preliminary? +providerMetadata?`,
-  'tool-output-error': `${TOOL} errorText +providerMetadata?`,
-  'tool-output-denied': 'toolCallId',
-  'tool-approval-request':
-    'toolCallId approvalId +approvalDescriptor? +inputSchemaInput? +reason? +isAutomatic? +signature?',
-  'tool-approval-response': 'approvalId approved reason? providerExecuted? providerMetadata?',
-  'source-url': 'sourceId url title? providerMetadata?',
-  'source-document': 'sourceId mediaType title filename? providerMetadata?',
-  file: FILE,
-  'reasoning-file': FILE,
-  custom: 'kind providerMetadata?',
-  'steering-message': 'id parts',
-  'data-': 'id? data transient?',
-};
-
-const FINISH_REASONS = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other'];
 const DENIED = 'The tool call was denied.';
 const STARTED_OVER = 'The step was started over before this call had an answer.';
-
-const isString = (value: unknown) => typeof value === 'string';
-const isBoolean = (value: unknown) => typeof value === 'boolean';
-const isRecord = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const isPresent = (value: unknown) => value !== undefined;
-
-const CHECKS: Record<string, (value: unknown) => boolean> = {
-  input: isPresent,
-  output: isPresent,
-  data: isPresent,
-  messageMetadata: isPresent,
-  approvalDescriptor: isPresent,
-  inputSchemaInput: isPresent,
-  providerExecuted: isBoolean,
-  dynamic: isBoolean,
-  preliminary: isBoolean,
-  transient: isBoolean,
-  approved: isBoolean,
-  isAutomatic: isBoolean,
-  toolMetadata: isRecord,
-  providerMetadata: (value) => isRecord(value) && Object.values(value).every(isRecord),
-  inputEncoding: (value) => value === 'json' || value === 'text',
-  citations: Array.isArray,
-  parts: Array.isArray,
-};
 
 /** What to say in place of a field that must be there and is not; without one the chunk goes. */
 const FALLBACKS: Record<string, unknown> = {
@@ -85,72 +29,48 @@ const FALLBACKS: Record<string, unknown> = {
   errorText: 'Something went wrong.',
 };
 
-type Field = { isRequired: boolean; check(value: unknown): boolean };
-type Shape = { fields: Map<string, Field>; required: number };
-type Target = AiSdkMajor | 'portable';
+/** Makes of a chunk what the client takes of it; undefined if it says nothing then. */
+function createFit(target: Target, newest: Release) {
+  const isStrict = newest < 7;
+  const isKnown = (field: Field | undefined): field is Field =>
+    field !== undefined && field.since <= newest;
+  const isGood = (value: unknown, { is, required }: Field) =>
+    value !== undefined && (required || value !== null) && is(value, target);
 
-const FINISH_REASONS_OF: Partial<Record<Target, string>> = { 5: 'unknown', 7: 'interrupted' };
-const shapesOf = new Map<Target, Map<string, Shape>>();
-
-function toShapes(target: Target): Map<string, Shape> {
-  let shapes = shapesOf.get(target);
-  if (shapes) return shapes;
-  const own = FINISH_REASONS_OF[target];
-  const isReason = (value: unknown) =>
-    FINISH_REASONS.includes(value as string) || (own !== undefined && value === own);
-  shapes = new Map();
-  for (const [type, list] of Object.entries(FIELDS)) {
-    const shape: Shape = { fields: new Map(), required: 0 };
-    for (const word of list.match(/\S+/g) ?? []) {
-      if (word.startsWith('+') && target !== 7) continue;
-      const name = word.replace(/\W/g, '');
-      const isRequired = !word.endsWith('?');
-      if (isRequired) shape.required++;
-      const check = name === 'finishReason' ? isReason : (CHECKS[name] ?? isString);
-      shape.fields.set(name, { isRequired, check });
+  /** Whether the client takes the chunk as it is. Runs for every chunk of every viewer. */
+  function isFit(chunk: Loose, { fields, required }: Shape): boolean {
+    let found = 0;
+    for (const name in chunk) {
+      if (name === 'type') continue;
+      const field = fields.get(name);
+      if (isKnown(field)) {
+        if (!isGood(chunk[name], field)) return false;
+        if (field.required) found++;
+      } else if (isStrict) return false;
     }
-    shapes.set(type, shape);
+    return found === required.length;
   }
-  shapesOf.set(target, shapes);
-  return shapes;
-}
 
-const isGood = (value: unknown, { isRequired, check }: Field) =>
-  check(value) && (isRequired || value !== null);
-
-/** Whether the client takes the chunk as it is. Runs for every chunk of every viewer. */
-function isFit(chunk: Loose, { fields, required }: Shape, isStrict: boolean): boolean {
-  let found = 0;
-  for (const name in chunk) {
-    if (name === 'type') continue;
-    const field = fields.get(name);
-    if (field !== undefined) {
-      if (!isGood(chunk[name], field)) return false;
-      if (field.isRequired) found++;
-    } else if (isStrict) return false;
-  }
-  return found === required;
-}
-
-/** The chunk with what the client takes of it; undefined if it says nothing then. */
-function fit(chunk: Loose, shape: Shape, isStrict: boolean): Loose | undefined {
-  if (isFit(chunk, shape, isStrict)) return chunk;
-  const fitted: Loose = { type: chunk.type };
-  for (const [name, field] of shape.fields) {
-    const value = chunk[name];
-    if (isGood(value, field)) fitted[name] = value;
-    else if (name === 'finishReason' && value != null) fitted[name] = 'other';
-    else if (field.isRequired) {
-      if (!Object.hasOwn(FALLBACKS, name)) return undefined;
-      fitted[name] = FALLBACKS[name];
+  return (chunk: Loose, shape: Shape): Loose | undefined => {
+    if (isFit(chunk, shape)) return chunk;
+    const fitted: Loose = { type: chunk.type };
+    for (const [name, field] of shape.fields) {
+      if (!isKnown(field)) continue;
+      const value = chunk[name];
+      if (isGood(value, field)) fitted[name] = value;
+      else if (name === 'finishReason' && value != null) fitted[name] = 'other';
+      else if (field.required) {
+        if (!Object.hasOwn(FALLBACKS, name)) return undefined;
+        fitted[name] = FALLBACKS[name];
+      }
     }
-  }
-  if (isStrict) return fitted;
-  for (const name of Object.keys(chunk)) {
-    if (name !== 'type' && name !== '__proto__' && !shape.fields.has(name))
-      fitted[name] = chunk[name];
-  }
-  return fitted;
+    if (isStrict) return fitted;
+    for (const name of Object.keys(chunk)) {
+      if (name !== 'type' && name !== '__proto__' && !shape.fields.has(name))
+        fitted[name] = chunk[name];
+    }
+    return fitted;
+  };
 }
 
 /** What older clients are told instead of chunks they do not have. */
@@ -260,18 +180,19 @@ function createOrder(): (chunk: Loose) => Loose[] {
  * for (const chunk of chunks) for (const sent of downgrade(chunk)) write(encodeSse(sent));
  * ```
  */
-export function createDowngrade(target: Target): (chunk: Chunk) => Chunk[] {
-  const shapes = toShapes(target);
-  const major = target === 'portable' ? 5 : target;
+export function createDowngrade(client: AiSdkMajor | 'portable'): (chunk: Chunk) => Chunk[] {
+  const major = client === 'portable' ? 5 : client;
+  const target = targetOf(client === 'portable' ? undefined : client);
   const order = major < 7 ? createOrder() : undefined;
+  const fit = createFit(target, major < 7 ? 6 : 7);
 
-  return (given) => {
-    if (!isRecord(given) || !isString((given as Loose).type)) return [];
+  return (given: unknown) => {
+    if (!isObject(given) || typeof given.type !== 'string') return [];
     const chunk = order ? rename(given as Loose, major >= 6) : (given as Loose);
     const { type } = chunk;
-    if (major < (FIRST_MAJOR[type] ?? 5) && type !== 'reset-step') return [];
-    const shape = shapes.get(type.startsWith('data-') ? 'data-' : type);
-    const fitted = shape && fit(chunk, shape, order !== undefined);
+    const shape = shapeOf(type);
+    if (shape === undefined || (shape.since > major && type !== 'reset-step')) return [];
+    const fitted = fit(chunk, shape);
     if (fitted === undefined) return [];
     return (order ? order(fitted) : [fitted]) as Chunk[];
   };

@@ -5,28 +5,13 @@
  * are and in which step. It never throws. Every rule is held against the real clients in
  * `verify.test.ts`.
  */
-import {
-  isObject,
-  type Report,
-  readChunk,
-  type Target,
-  targetOf,
-  type Wire,
-} from './chunk-shapes.ts';
+import { isObject, type Target, targetOf, type Wire } from './chunk-shapes.ts';
 import type { AiSdkMajor, Chunk } from './chunks.ts';
 import type { UIMessage } from './message.ts';
+import { SHAPE_VIOLATION_CODES, verifyShape } from './verify-shape.ts';
 
 export const VIOLATION_CODES = [
-  'not-a-chunk',
-  'not-json',
-  'forbidden-key',
-  'unknown-type',
-  'chunk-too-new',
-  'missing-field',
-  'wrong-type',
-  'null-field',
-  'bad-finish-reason',
-  'extra-field',
+  ...SHAPE_VIOLATION_CODES,
   'no-start',
   'no-message-id',
   'second-start',
@@ -51,6 +36,7 @@ export const VIOLATION_CODES = [
   'approval-reused',
 ] as const;
 export type ViolationCode = (typeof VIOLATION_CODES)[number];
+type Report = (code: ViolationCode, message: string, index?: number) => void;
 
 /** `index` is the chunk's place; what is missing at the end has the place after the last one. */
 export type Violation = { code: ViolationCode; index: number; message: string };
@@ -317,7 +303,7 @@ export function createVerifier(options?: VerifyOptions): Verifier {
   }
 
   function verify(chunk: unknown): void {
-    const read = readChunk(chunk, target, report);
+    const read = verifyShape(chunk, target, report);
     if (read === undefined) return;
     const { type, wire } = read;
     if (!begun && type !== 'start') report('no-start', `the stream begins with ${type}`);

@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    name: 'examples',
+    environment: 'node',
+    include: ['*.test.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    // Each file starts a server and one of them a whole build: one after another.
+    fileParallelism: false,
+  },
+});

@@ -1,0 +1,96 @@
+/**
+ * Writes the pages that are made from the code: docs/ERRORS.md from errors.ts, docs/TRACE.md from
+ * the tags in test titles. With `--check` nothing is written: a page that is not up to date, or a
+ * requirement without a test, fails.
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as errors from '../packages/sabir/src/errors.ts';
+import { REQUIREMENTS } from './requirements.ts';
+import { ROOT } from './run-command.ts';
+
+type ErrorKind = errors.ErrorKind;
+
+function errorsPage(): string {
+  const kinds = Object.values(errors).filter(
+    (value): value is ErrorKind => typeof value === 'object' && 'remedy' in value,
+  );
+  const rows = kinds.map(
+    ({ code, status, retryable, userMessage, remedy }) =>
+      `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${userMessage} | ${remedy} |`,
+  );
+  return `# Errors
+
+Made from \`packages/sabir/src/errors.ts\` by \`npm run docs\`.
+
+Every error of ours is a \`SabirError\` with a \`code\`. Before the first byte of an answer it is an
+HTTP status with the body \`{ code, message, remedy }\`; after it, an \`error\` chunk whose text is
+fit for a person, with the code in the message's metadata. Errors of the agent itself keep their
+own first line, without stack and file paths; \`errorText\` changes what is shown.
+
+| code | status | try again | what a person is shown | what a developer can do |
+|---|---|---|---|---|
+${rows.join('\n')}
+`;
+}
+
+/** Every test title, with its file. Tags stand in it in square brackets. */
+function* testTitles(): Generator<{ file: string; title: string }> {
+  for (const folder of ['packages/sabir/src', 'packages/sabir/test', 'apps/demo/test', 'examples']) {
+    const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' });
+    for (const name of names.sort()) {
+      if (name.includes('node_modules') || !/\.test(-d)?\.ts$/.test(name)) continue;
+      const file = `${folder}/${name}`;
+      const text = readFileSync(join(ROOT, file), 'utf8');
+      for (const [, , title = ''] of text.matchAll(
+        /\b(?:it|test|describe)\b[^'"`\n]*(?:\([^'"`]*\))?\(\s*(['"`])((?:(?!\1)[^\\]|\\.)*)\1/g,
+      )) {
+        yield { file, title: title.replaceAll("\\'", "'") };
+      }
+    }
+  }
+}
+
+function tracePage(): { page: string; missing: string[] } {
+  const proofs = new Map<string, string[]>();
+  for (const { file, title } of testTitles()) {
+    for (const [, tag = ''] of title.matchAll(/\[([A-Z]+\d*-[A-Z]*\d+)\]/g)) {
+      if (!Object.hasOwn(REQUIREMENTS, tag)) throw new Error(`${file}: there is no item ${tag}`);
+      const sentence = title.replaceAll(/\s*\[[A-Z]+\d*-[A-Z]*\d+\]/g, '');
+      proofs.set(tag, [...(proofs.get(tag) ?? []), `${sentence} (\`${file}\`)`]);
+    }
+  }
+  const missing = Object.keys(REQUIREMENTS).filter((tag) => !proofs.has(tag));
+  const rows = Object.entries(REQUIREMENTS).map(
+    ([tag, what]) => `| ${tag} | ${what} | ${(proofs.get(tag) ?? ['**none**']).join('<br>')} |`,
+  );
+  const page = `# What was asked for, and the test that proves it
+
+Made from the tags in test titles by \`npm run docs\`. FR: functional requirement, SC: success
+criterion, US-AS: acceptance scenario of a user story, EC: edge case.
+
+| item | what | proved by |
+|---|---|---|
+${rows.join('\n')}
+`;
+  return { page, missing };
+}
+
+const isCheck = process.argv.includes('--check');
+const { page, missing } = tracePage();
+let problems = missing.length;
+if (missing.length > 0) console.error(`No test proves ${missing.join(', ')}.`);
+for (const [name, content] of [
+  ['docs/ERRORS.md', errorsPage()],
+  ['docs/TRACE.md', page],
+] as const) {
+  const path = join(ROOT, name);
+  if (!isCheck) {
+    writeFileSync(path, content);
+  } else if (!existsSync(path) || readFileSync(path, 'utf8') !== content) {
+    console.error(`${name} is not up to date: run npm run docs`);
+    problems++;
+  }
+}
+console.log(`${Object.keys(REQUIREMENTS).length} items, ${missing.length} without a test`);
+process.exit(problems > 0 ? 1 : 0);
