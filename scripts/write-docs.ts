@@ -56,7 +56,7 @@ function tracePage(): { page: string; missing: string[] } {
   for (const { file, title } of testTitles()) {
     for (const [, tag = ''] of title.matchAll(/\[([A-Z]+\d*-[A-Z]*\d+)\]/g)) {
       if (!Object.hasOwn(REQUIREMENTS, tag)) throw new Error(`${file}: there is no item ${tag}`);
-      const sentence = title.replaceAll(/\s*\[[A-Z]+\d*-[A-Z]*\d+\]/g, '');
+      const sentence = title.replaceAll(/\s*\[[A-Z]+\d*-[A-Z]*\d+\]\s*/g, ' ').trim();
       proofs.set(tag, [...(proofs.get(tag) ?? []), `${sentence} (\`${file}\`)`]);
     }
   }

@@ -1,0 +1,20 @@
+import type { OpenHarnessUIMessage } from 'sabir/open-harness';
+
+/** The message of this chat: the AI SDK's, with Sabir's metadata and data parts. */
+export type ChatMessage = OpenHarnessUIMessage;
+export type ChatPart = ChatMessage['parts'][number];
+export type Outcome = NonNullable<NonNullable<ChatMessage['metadata']>['outcome']>;
+
+function withOutcome(message: ChatMessage, outcome: Outcome): ChatMessage {
+  return { ...message, metadata: { ...message.metadata, outcome } };
+}
+
+/**
+ * A message that was cut off has no outcome: nobody was left to send one. Whoever notices
+ * writes down what happened, so that it is shown the same way ever after.
+ */
+export function settleLast(messages: ChatMessage[], outcome: Outcome): ChatMessage[] {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant' || last.metadata?.outcome) return messages;
+  return [...messages.slice(0, -1), withOutcome(last, outcome)];
+}

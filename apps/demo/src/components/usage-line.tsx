@@ -1,0 +1,23 @@
+import type { ChatMessage } from '../chat-message.ts';
+
+const count = new Intl.NumberFormat('en');
+const money = new Intl.NumberFormat('en', {
+  style: 'currency',
+  currency: 'USD',
+  maximumSignificantDigits: 2,
+});
+
+/** What the answer cost, over all of its agents. */
+export function UsageLine({ metadata }: { metadata: NonNullable<ChatMessage['metadata']> }) {
+  const { usage, totalCostUsd } = metadata;
+  const figures = [
+    usage?.inputTokens && `${count.format(usage.inputTokens)} tokens read`,
+    usage?.outputTokens && `${count.format(usage.outputTokens)} written`,
+    totalCostUsd && money.format(totalCostUsd),
+  ].filter(Boolean);
+  return (
+    <p className="mt-5 pl-7 text-xs text-ink-soft tabular-nums sm:pl-9" data-usage>
+      {figures.join(' · ')}
+    </p>
+  );
+}

@@ -1,0 +1,31 @@
+export type FriendlyError = { title: string; text: string };
+
+const DEFAULT_TITLE = 'The answer could not be finished';
+
+/** Puts whatever `useChat` caught into words that help the person in front of the page. */
+export function toFriendlyError(error: Error): FriendlyError {
+  if (error instanceof TypeError && /fetch|network|load failed/i.test(error.message)) {
+    return {
+      title: 'The server cannot be reached',
+      text: 'Check your connection and that the server is running, then try again. Or run the flow in this tab.',
+    };
+  }
+  const refusal = parseRefusal(error.message);
+  if (refusal) return { title: 'The server did not accept the message', text: refusal };
+  // A page of HTML or a stack is no help to anybody.
+  const isReadable = error.message.length <= 300 && !/[<>{}]|\n\s+at /.test(error.message);
+  const text = isReadable && error.message ? error.message : 'Something went wrong. Try again.';
+  return { title: DEFAULT_TITLE, text };
+}
+
+/** Sabir's routes refuse a request with `{ code, message, remedy }`. */
+function parseRefusal(text: string): string | undefined {
+  if (!text.startsWith('{')) return;
+  try {
+    const { message, remedy } = JSON.parse(text) as Record<string, unknown>;
+    return [message, remedy].filter((part) => typeof part === 'string').join(' ') || undefined;
+  } catch {
+    // Not ours: treated like any other text.
+    return;
+  }
+}

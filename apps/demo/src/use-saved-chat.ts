@@ -1,0 +1,37 @@
+import { useEffect, useRef } from 'react';
+import type { ChatMessage } from './chat-message.ts';
+import { type StoredChat, saveChat, type Thoughts } from './chat-storage.ts';
+
+const SAVE_EVERY_MS = 300;
+
+/** Keeps the stored copy close behind the screen, and exact when the page goes away. */
+export function useSavedChat(chatId: string, messages: ChatMessage[], thoughts: Thoughts): void {
+  const pending = useRef<{ chat: StoredChat; timer: number } | undefined>(undefined);
+
+  useEffect(() => {
+    const chat = { messages, thoughts };
+    if (pending.current) {
+      pending.current.chat = chat;
+      return;
+    }
+    const timer = window.setTimeout(() => {
+      if (pending.current) saveChat(chatId, pending.current.chat);
+      pending.current = undefined;
+    }, SAVE_EVERY_MS);
+    pending.current = { chat, timer };
+  }, [chatId, messages, thoughts]);
+
+  useEffect(() => {
+    const flush = () => {
+      if (!pending.current) return;
+      clearTimeout(pending.current.timer);
+      saveChat(chatId, pending.current.chat);
+      pending.current = undefined;
+    };
+    window.addEventListener('pagehide', flush);
+    return () => {
+      window.removeEventListener('pagehide', flush);
+      flush();
+    };
+  }, [chatId]);
+}

@@ -1,0 +1,132 @@
+/** A real server process and a real browser, and the few words the tests share. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+const CHROMIUM = [
+  process.env.CHROMIUM_PATH,
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+].find((path) => path && existsSync(path));
+
+export const hasChromium = CHROMIUM !== undefined;
+/** Put behind a suite's title, so that a report without a browser says why. */
+export const inBrowser = hasChromium ? '' : ' (skipped: no Chromium found, set CHROMIUM_PATH)';
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+type Health = {
+  model: string;
+  runs: { active: number; finished: number; failed: number; stopped: number };
+};
+export type DemoServer = {
+  url: string;
+  process: ChildProcess;
+  health(): Promise<Health>;
+  stop(): Promise<void>;
+};
+
+const DEMO = fileURLToPath(new URL('..', import.meta.url));
+/** Keys of whoever runs the tests must not make them talk to a real model. */
+const NO_KEYS = {
+  OPENAI_API_KEY: '',
+  ANTHROPIC_API_KEY: '',
+  SABIR_MODEL_API_KEY: '',
+  SABIR_MODEL_BASE_URL: '',
+};
+
+export function spawnServer(env: Record<string, string> = {}): ChildProcess {
+  return spawn(process.execPath, ['server/main.ts'], {
+    cwd: DEMO,
+    env: { ...process.env, ...NO_KEYS, PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+export async function startServer(env: Record<string, string> = {}): Promise<DemoServer> {
+  const child = spawnServer(env);
+  const url = await new Promise<string>((resolve, reject) => {
+    let output = '';
+    const read = (bytes: Buffer) => {
+      output += bytes;
+      const match = /Sabir demo on (http:\/\/\S+)/.exec(output);
+      if (match?.[1]) resolve(match[1]);
+    };
+    child.stdout?.on('data', read);
+    child.stderr?.on('data', read);
+    child.once('exit', () => reject(new Error(`The server did not start:\n${output}`)));
+  });
+  return {
+    url,
+    process: child,
+    health: async () => (await fetch(`${url}/healthz`)).json() as Promise<Health>,
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exited = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+export type Visit = { page: Page; complaints: string[]; close(): Promise<void> };
+
+/** Opens the page as a new visitor; what the browser complains about is collected. */
+export async function visit(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions & { speed?: number } = {},
+): Promise<Visit> {
+  const { speed = 4, ...contextOptions } = options;
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    ...contextOptions,
+  });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url)) complaints.push(`request to ${request.url()}`);
+  });
+  await page.goto(`${url}/?speed=${speed}`);
+  return { page, complaints, close: () => context.close() };
+}
+
+export const HARBOUR = 'How did Mediterranean sailors understand each other?';
+
+export async function send(page: Page, text: string): Promise<void> {
+  await page.getByRole('textbox').fill(text);
+  await page.keyboard.press('Enter');
+}
+
+export async function waitForAnswer(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Stop' }).waitFor();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+}
+
+export async function choosePlace(page: Page, name: 'Server' | 'This tab'): Promise<void> {
+  await page.getByText(name, { exact: true }).click();
+}
+
+export function lastAnswer(page: Page) {
+  return page.locator('[data-role=assistant]').last();
+}

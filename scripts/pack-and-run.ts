@@ -1,0 +1,101 @@
+/**
+ * What a stranger gets: packs the tarball, installs it into an empty project, compiles the code of
+ * the README and the guides there, and runs the README's ten lines in a DOM.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { namedBlocks } from './named-blocks.ts';
+import { ROOT } from './run-command.ts';
+
+const project = mkdtempSync(join(tmpdir(), 'sabir-pack-'));
+
+function must(command: string, args: string[], cwd: string): string {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed\n${stdout}\n${stderr}`);
+  return stdout;
+}
+
+/** The versions that the demo page uses, so that they are pinned in one place. */
+function versionOf(name: string): string {
+  const demo = JSON.parse(readFileSync(join(ROOT, 'apps/demo/package.json'), 'utf8'));
+  const root = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const all = { ...root.devDependencies, ...demo.devDependencies, ...demo.dependencies };
+  return `${name}@${all[name]}`;
+}
+
+const RUN = `
+import { JSDOM } from 'jsdom';
+const { window } = new JSDOM('<main></main>', { pretendToBeVisual: true });
+Object.assign(globalThis, { window, document: window.document, FormData: window.FormData });
+const { createRoot } = await import('react-dom/client');
+const { createElement } = await import('react');
+const { Chat } = await import('./built/chat.js');
+const main = window.document.querySelector('main');
+createRoot(main).render(createElement(Chat));
+const until = async (what, test) => {
+  for (let n = 0; n < 200 && !test(); n++) await new Promise((done) => setTimeout(done, 25));
+  if (!test()) throw new Error(what + ' never came:\\n' + main.innerHTML);
+};
+await until('the form', () => main.querySelector('input'));
+main.querySelector('input').value = 'ahoy';
+main.querySelector('form').requestSubmit();
+await until('the answer', () => main.textContent.includes('You said: ahoy'));
+console.log(main.innerHTML);
+process.exit(0);
+`;
+
+try {
+  const [{ filename }] = JSON.parse(
+    must('npm', ['pack', '--json', '--pack-destination', project], join(ROOT, 'packages/sabir')),
+  );
+  writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }');
+  must(
+    'npm',
+    [
+      'install',
+      '--no-audit',
+      '--no-fund',
+      `./${filename}`,
+      ...['ai', '@ai-sdk/react', 'react', 'react-dom', '@types/react', 'typescript'].map(versionOf),
+      'jsdom@27.0.1',
+    ],
+    project,
+  );
+  mkdirSync(join(project, 'app'));
+  const pages = ['README.md', 'docs/GETTING-STARTED.md', 'docs/OPEN-HARNESS.md'];
+  const blocks = pages.flatMap((page) => namedBlocks(readFileSync(join(ROOT, page), 'utf8')));
+  for (const { name, code } of blocks) writeFileSync(join(project, 'app', name), code);
+  writeFileSync(
+    join(project, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        target: 'ES2022',
+        module: 'ESNext',
+        moduleResolution: 'bundler',
+        jsx: 'react-jsx',
+        strict: true,
+        skipLibCheck: true,
+        lib: ['ES2022', 'DOM', 'DOM.Iterable'],
+        types: [],
+        outDir: 'built',
+        rootDir: 'app',
+      },
+      include: ['app'],
+    }),
+  );
+  must(join(project, 'node_modules/.bin/tsc'), ['-p', '.'], project);
+  // Node asks for the extension that bundlers do not.
+  const chat = join(project, 'built/chat.js');
+  writeFileSync(
+    chat,
+    readFileSync(chat, 'utf8').replaceAll(/from '(\.\/\w+)'/g, "from '$1.js'"),
+  );
+  writeFileSync(join(project, 'run.js'), RUN);
+  const html = must('node', ['run.js'], project);
+  console.log(`${blocks.length} pieces of documentation compile from ${filename}; the ten lines say:`);
+  console.log(html.trim());
+} finally {
+  rmSync(project, { recursive: true, force: true });
+}
