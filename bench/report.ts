@@ -17,11 +17,11 @@ export function atMost(id: string, value: number, limit: number): Bar {
   return { id, value: round(value), target: `<= ${limit}`, ok: value <= limit };
 }
 
-export function round(value: number): number {
+function round(value: number): number {
   return Number(value.toPrecision(3));
 }
 
-export function median(values: number[]): number {
+function median(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }

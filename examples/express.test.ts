@@ -40,6 +40,28 @@ it('reads no more of a body than a slow client takes, and cancels it when the cl
   await vi.waitUntil(() => cancelled && signal?.aborted, { timeout: 5_000 });
 });
 
+it('cancels a body that comes when the client has left already', async () => {
+  let cancelled = false;
+  let signal: AbortSignal | undefined;
+  const port = await listen(async (request) => {
+    signal = request.signal;
+    await once(signal, 'abort');
+    return new Response(
+      new ReadableStream({
+        cancel() {
+          cancelled = true;
+        },
+      }),
+    );
+  });
+
+  const socket = connect(port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await vi.waitUntil(() => signal, { timeout: 5_000 });
+  socket.destroy();
+  await vi.waitUntil(() => cancelled, { timeout: 5_000 });
+});
+
 it('hands headers, cookies and the body through in both directions', async () => {
   const port = await listen(async (request) => {
     const { method, url, headers } = request;
@@ -57,12 +79,9 @@ it('hands headers, cookies and the body through in both directions', async () =>
 });
 
 it('leaves what a handler throws to Express', async () => {
-  const port = await listen(
-    () => Promise.reject(new Error('no')),
-    ((_error, _req, res, _next) => {
-      res.status(503).end('caught');
-    }) satisfies express.ErrorRequestHandler,
-  );
+  const port = await listen(() => Promise.reject(new Error('no')), ((_error, _req, res, _next) => {
+    res.status(503).end('caught');
+  }) satisfies express.ErrorRequestHandler);
   const response = await fetch(`http://127.0.0.1:${port}/`);
   expect([response.status, await response.text()]).toEqual([503, 'caught']);
 });

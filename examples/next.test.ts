@@ -1,10 +1,51 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { describeChatServer } from './test/chat-server-suite.ts';
+import { chromium } from 'playwright-core';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { describeChatServer, LONG, STOPPED } from './test/chat-server-suite.ts';
 import { runToEnd, startServer } from './test/start-server.ts';
 
 const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
+const CHROMIUM = [
+  process.env.SABIR_CHROMIUM,
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+].find((path) => path && existsSync(path));
+const inBrowser = CHROMIUM
+  ? 'in a browser'
+  : 'in a browser (no Chromium found: set SABIR_CHROMIUM)';
 
-describeChatServer('next', async () => {
+async function start() {
   await runToEnd(NEXT, 'build', 'next');
   return startServer(NEXT, 'start', 'next');
+}
+
+describeChatServer('next', start, (server) => {
+  describe.skipIf(!CHROMIUM)(inBrowser, () => {
+    it('shows the answer on the page, and its stop button stops the run', async () => {
+      const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+      onTestFinished(() => browser.close());
+      const page = await browser.newPage();
+      const problems: string[] = [];
+      page.on('pageerror', (error) => problems.push(error.message));
+      await page.goto(server().url);
+      const input = page.getByLabel('Message');
+      const answer = page.getByRole('article', { name: 'assistant' });
+
+      await input.fill('hello there');
+      await input.press('Enter');
+      await answer.getByText('countWords → {"count":2}').waitFor();
+      await answer.getByText('You wrote “hello there”. Words counted: 2.').waitFor();
+      expect(await input.inputValue()).toBe('');
+
+      await input.fill(LONG);
+      await input.press('Enter');
+      await answer.nth(1).getByText('You wrote').waitFor();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await server().waitFor(STOPPED);
+      await page.getByRole('button', { name: 'Send', disabled: false }).waitFor();
+      expect(problems).toEqual([]);
+    });
+  });
 });

@@ -6,8 +6,9 @@ export default defineConfig({
     environment: 'node',
     include: ['*.test.ts'],
     testTimeout: 120_000,
-    hookTimeout: 120_000,
-    // Each file starts a server and one of them a whole build: one after another.
+    hookTimeout: 180_000,
+    // Each file starts a server, and one of them a whole build: one at a time, after everybody else.
     fileParallelism: false,
+    sequence: { groupOrder: 2 },
   },
 });

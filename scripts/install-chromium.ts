@@ -11,7 +11,9 @@ export function installChromium(): void {
   if (process.env.SABIR_CHROMIUM || PATHS.some((path) => existsSync(path))) return;
   const isRoot = process.getuid?.() === 0;
   if (!isRoot || read('which', ['apt-get']) === undefined) {
-    console.log('Chromium is not installed, and only root can with apt-get: its tests are skipped.');
+    console.log(
+      'Chromium is not installed, and only root can with apt-get: its tests are skipped.',
+    );
     return;
   }
   console.log('Installing Chromium for the browser tests …');

@@ -88,13 +88,12 @@ try {
   must(join(project, 'node_modules/.bin/tsc'), ['-p', '.'], project);
   // Node asks for the extension that bundlers do not.
   const chat = join(project, 'built/chat.js');
-  writeFileSync(
-    chat,
-    readFileSync(chat, 'utf8').replaceAll(/from '(\.\/\w+)'/g, "from '$1.js'"),
-  );
+  writeFileSync(chat, readFileSync(chat, 'utf8').replaceAll(/from '(\.\/\w+)'/g, "from '$1.js'"));
   writeFileSync(join(project, 'run.js'), RUN);
   const html = must('node', ['run.js'], project);
-  console.log(`${blocks.length} pieces of documentation compile from ${filename}; the ten lines say:`);
+  console.log(
+    `${blocks.length} pieces of documentation compile from ${filename}; the ten lines say:`,
+  );
   console.log(html.trim());
 } finally {
   rmSync(project, { recursive: true, force: true });

@@ -36,7 +36,12 @@ ${rows.join('\n')}
 
 /** Every test title, with its file. Tags stand in it in square brackets. */
 function* testTitles(): Generator<{ file: string; title: string }> {
-  for (const folder of ['packages/sabir/src', 'packages/sabir/test', 'apps/demo/test', 'examples']) {
+  for (const folder of [
+    'packages/sabir/src',
+    'packages/sabir/test',
+    'apps/demo/test',
+    'examples',
+  ]) {
     const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' });
     for (const name of names.sort()) {
       if (name.includes('node_modules') || !/\.test(-d)?\.ts$/.test(name)) continue;

@@ -24,6 +24,8 @@ export function toExpress(handler: (request: Request) => Promise<Response>): Req
           signal: gone.signal,
         }),
       );
+      // `pipeline` leaves the body as it is where there is no longer anything to write to.
+      if (gone.signal.aborted) return await response.body?.cancel();
       res.status(response.status).setHeaders(response.headers).flushHeaders();
       if (response.body) await pipeline(Readable.fromWeb(response.body as NodeReadableStream), res);
       else res.end();

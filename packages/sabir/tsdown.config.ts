@@ -1,14 +1,16 @@
 import { defineConfig } from 'tsdown';
 
 export default defineConfig({
-  entry: {
-    index: 'src/index.ts',
-    'open-harness': 'src/sources/open-harness/index.ts',
-    'open-harness-runtime': 'src/sources/open-harness/runtime.ts',
-  },
+  entry: [
+    'src/index.ts',
+    'src/sources/open-harness/index.ts',
+    'src/sources/open-harness/runtime.ts',
+  ],
   format: 'esm',
   platform: 'neutral',
   target: 'es2022',
+  // One file a module: with `sideEffects: false` a bundler leaves out whole rooms nobody entered.
+  unbundle: true,
   dts: true,
   sourcemap: true,
   clean: true,

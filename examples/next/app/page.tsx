@@ -13,7 +13,7 @@ export default function Page() {
         <article key={id} aria-label={role}>
           {parts.map((part, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: parts are only ever appended
-            <Part key={index} part={part} />
+            <div key={index}>{toText(part)}</div>
           ))}
         </article>
       ))}
@@ -31,19 +31,8 @@ export default function Page() {
   );
 }
 
-function Part({ part }: { part: UIMessage['parts'][number] }) {
-  if (part.type === 'text') return <p>{part.text}</p>;
-  if (part.type === 'reasoning')
-    return (
-      <p>
-        <em>{part.text}</em>
-      </p>
-    );
-  if (isToolUIPart(part))
-    return (
-      <pre>
-        {getToolName(part)} → {JSON.stringify(part.output)}
-      </pre>
-    );
-  return null;
+function toText(part: UIMessage['parts'][number]): string {
+  if (part.type === 'text') return part.text;
+  if (part.type === 'reasoning') return `(${part.text})`;
+  return isToolUIPart(part) ? `${getToolName(part)} → ${JSON.stringify(part.output)}` : '';
 }

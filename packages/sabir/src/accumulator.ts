@@ -19,7 +19,7 @@ type OpenTool = { flags: ToolCallOptions; phase: 'input' | 'called' | 'approval'
 type Block = 'text' | 'reasoning';
 
 /** What a tool that never answered is closed with, so that nothing spins for ever. */
-const NO_RESULT = 'The tool did not return a result.';
+const NO_RESULT = 'The tool gave no result.';
 
 export type MessageAccumulator = ReturnType<typeof createMessageAccumulator>;
 

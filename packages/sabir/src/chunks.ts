@@ -22,34 +22,34 @@ export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' |
 type WithProviderMetadata = { providerMetadata?: ProviderMetadata };
 type ToolFlags = { providerExecuted?: boolean; dynamic?: boolean };
 
-export type StartChunk = { type: 'start'; messageId?: string; messageMetadata?: unknown };
-export type FinishChunk = {
+type StartChunk = { type: 'start'; messageId?: string; messageMetadata?: unknown };
+type FinishChunk = {
   type: 'finish';
   finishReason?: FinishReason;
   messageMetadata?: unknown;
 };
-export type StartStepChunk = { type: 'start-step' };
-export type FinishStepChunk = { type: 'finish-step' };
-export type AbortChunk = { type: 'abort' };
-export type ErrorChunk = { type: 'error'; errorText: string };
+type StartStepChunk = { type: 'start-step' };
+type FinishStepChunk = { type: 'finish-step' };
+type AbortChunk = { type: 'abort' };
+type ErrorChunk = { type: 'error'; errorText: string };
 export type MessageMetadataChunk = { type: 'message-metadata'; messageMetadata: unknown };
 
-export type TextStartChunk = { type: 'text-start'; id: string } & WithProviderMetadata;
+type TextStartChunk = { type: 'text-start'; id: string } & WithProviderMetadata;
 export type TextDeltaChunk = {
   type: 'text-delta';
   id: string;
   delta: string;
 } & WithProviderMetadata;
-export type TextEndChunk = { type: 'text-end'; id: string } & WithProviderMetadata;
-export type ReasoningStartChunk = { type: 'reasoning-start'; id: string } & WithProviderMetadata;
+type TextEndChunk = { type: 'text-end'; id: string } & WithProviderMetadata;
+type ReasoningStartChunk = { type: 'reasoning-start'; id: string } & WithProviderMetadata;
 export type ReasoningDeltaChunk = {
   type: 'reasoning-delta';
   id: string;
   delta: string;
 } & WithProviderMetadata;
-export type ReasoningEndChunk = { type: 'reasoning-end'; id: string } & WithProviderMetadata;
+type ReasoningEndChunk = { type: 'reasoning-end'; id: string } & WithProviderMetadata;
 
-export type ToolInputStartChunk = {
+type ToolInputStartChunk = {
   type: 'tool-input-start';
   toolCallId: string;
   toolName: string;
@@ -59,14 +59,14 @@ export type ToolInputDeltaChunk = {
   toolCallId: string;
   inputTextDelta: string;
 };
-export type ToolInputAvailableChunk = {
+type ToolInputAvailableChunk = {
   type: 'tool-input-available';
   toolCallId: string;
   toolName: string;
   input: unknown;
 } & ToolFlags &
   WithProviderMetadata;
-export type ToolInputErrorChunk = {
+type ToolInputErrorChunk = {
   type: 'tool-input-error';
   toolCallId: string;
   toolName: string;
@@ -74,13 +74,13 @@ export type ToolInputErrorChunk = {
   errorText: string;
 } & ToolFlags &
   WithProviderMetadata;
-export type ToolOutputAvailableChunk = {
+type ToolOutputAvailableChunk = {
   type: 'tool-output-available';
   toolCallId: string;
   output: unknown;
   preliminary?: boolean;
 } & ToolFlags;
-export type ToolOutputErrorChunk = {
+type ToolOutputErrorChunk = {
   type: 'tool-output-error';
   toolCallId: string;
   errorText: string;
@@ -133,31 +133,31 @@ export type PortableChunk =
   | FileChunk
   | DataChunk;
 
-export type ToolApprovalRequestChunk = {
+type ToolApprovalRequestChunk = {
   type: 'tool-approval-request';
   approvalId: string;
   toolCallId: string;
 };
-export type ToolOutputDeniedChunk = { type: 'tool-output-denied'; toolCallId: string };
+type ToolOutputDeniedChunk = { type: 'tool-output-denied'; toolCallId: string };
 
-export type ToolApprovalResponseChunk = {
+type ToolApprovalResponseChunk = {
   type: 'tool-approval-response';
   approvalId: string;
   approved: boolean;
   reason?: string;
   providerExecuted?: boolean;
 } & WithProviderMetadata;
-export type CustomChunk = {
+type CustomChunk = {
   type: 'custom';
   kind: `${string}.${string}`;
 } & WithProviderMetadata;
-export type ReasoningFileChunk = {
+type ReasoningFileChunk = {
   type: 'reasoning-file';
   url: string;
   mediaType: string;
 } & WithProviderMetadata;
-export type ResetStepChunk = { type: 'reset-step' };
-export type SteeringMessageChunk = {
+type ResetStepChunk = { type: 'reset-step' };
+type SteeringMessageChunk = {
   type: 'steering-message';
   id: string;
   parts: Array<

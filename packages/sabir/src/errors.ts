@@ -15,7 +15,7 @@ export const RUNTIME_NOT_READY = /* @__PURE__ */ define(
   'runtime-not-ready',
   503,
   false,
-  'The agent runtime is not ready. Start it with run(), or pass a factory: () => createRuntime().',
+  'The runtime is not ready. Start it with run(), or pass a factory: () => createRuntime().',
   'One runtime is one run.',
 );
 export const RUN_FAILED = /* @__PURE__ */ define(
@@ -23,7 +23,7 @@ export const RUN_FAILED = /* @__PURE__ */ define(
   502,
   true,
   'The agent could not finish its answer.',
-  'See the cause.',
+  'See cause.',
 );
 export const RUN_ABORTED = /* @__PURE__ */ define(
   'run-aborted',

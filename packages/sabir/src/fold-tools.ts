@@ -13,7 +13,7 @@ import { createPartialJson, type PartialJson } from './partial-json.ts';
  * The states of a folded tool part. `UIMessage` names only those that AI SDK 5 has too; the
  * approval states come from chunks that 5 does not know.
  */
-export type AnyToolState =
+type AnyToolState =
   | 'input-streaming'
   | 'input-available'
   | 'approval-requested'

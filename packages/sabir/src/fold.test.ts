@@ -12,7 +12,8 @@ import {
 } from '../test/chunk-sequences.ts';
 import { CLIENTS, type ClientName, createClient, runClient } from '../test/real-clients.ts';
 import type { Chunk } from './chunks.ts';
-import { type AnyToolPart, createFold, foldChunks } from './fold.ts';
+import { createFold, foldChunks } from './fold.ts';
+import type { AnyToolPart } from './fold-tools.ts';
 import type { UIMessage } from './message.ts';
 
 type Loose = Record<string, unknown>;

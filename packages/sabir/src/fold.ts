@@ -9,11 +9,9 @@
  * same however long the message is.
  */
 import { type Chunk, type DataChunk, isDataChunk, type ProviderMetadata } from './chunks.ts';
-import { type AnyToolPart, type AnyToolState, ToolFold } from './fold-tools.ts';
+import { ToolFold } from './fold-tools.ts';
 import type { UIMessage } from './message.ts';
 import { define, MessageDraft, type Part } from './message-draft.ts';
-
-export type { AnyToolPart, AnyToolState };
 
 export type Fold = {
   push(chunk: Chunk): void;

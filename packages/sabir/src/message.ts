@@ -5,27 +5,27 @@ export type UIDataTypes = Record<string, unknown>;
 export type UITool = { input: unknown; output: unknown };
 export type UITools = Record<string, UITool>;
 
-export type TextPart = {
+type TextPart = {
   type: 'text';
   text: string;
   state?: 'streaming' | 'done';
   providerMetadata?: ProviderMetadata;
 };
-export type ReasoningPart = {
+type ReasoningPart = {
   type: 'reasoning';
   id?: string;
   text: string;
   state?: 'streaming' | 'done';
   providerMetadata?: ProviderMetadata;
 };
-export type SourceUrlPart = {
+type SourceUrlPart = {
   type: 'source-url';
   sourceId: string;
   url: string;
   title?: string;
   providerMetadata?: ProviderMetadata;
 };
-export type SourceDocumentPart = {
+type SourceDocumentPart = {
   type: 'source-document';
   sourceId: string;
   mediaType: string;
@@ -33,14 +33,14 @@ export type SourceDocumentPart = {
   filename?: string;
   providerMetadata?: ProviderMetadata;
 };
-export type FilePart = {
+type FilePart = {
   type: 'file';
   mediaType: string;
   url: string;
   filename?: string;
   providerMetadata?: ProviderMetadata;
 };
-export type StepStartPart = { type: 'step-start' };
+type StepStartPart = { type: 'step-start' };
 
 type DeepPartial<T> = T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T;
 
@@ -80,13 +80,13 @@ type ToolPartBase = { toolCallId: string; providerExecuted?: boolean };
 
 type ValueOf<T> = T[keyof T];
 
-export type ToolPart<Tools extends UITools = UITools> = ValueOf<{
+type ToolPart<Tools extends UITools = UITools> = ValueOf<{
   [Name in keyof Tools & string]: { type: `tool-${Name}` } & ToolPartBase & ToolState<Tools[Name]>;
 }>;
-export type DynamicToolPart = { type: 'dynamic-tool'; toolName: string } & ToolPartBase &
+type DynamicToolPart = { type: 'dynamic-tool'; toolName: string } & ToolPartBase &
   ToolState<UITool>;
 
-export type DataPart<Data extends UIDataTypes = UIDataTypes> = ValueOf<{
+type DataPart<Data extends UIDataTypes = UIDataTypes> = ValueOf<{
   [Name in keyof Data & string]: { type: `data-${Name}`; id?: string; data: Data[Name] };
 }>;
 

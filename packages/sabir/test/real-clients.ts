@@ -38,7 +38,7 @@ export type TransportLike = {
 };
 
 /** The part of `AbstractChat` that is the same in every major. */
-export interface RealChat {
+interface RealChat {
   readonly status: string;
   readonly error: Error | undefined;
   messages: UIMessage[];

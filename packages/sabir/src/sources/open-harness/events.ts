@@ -32,7 +32,7 @@ export interface Runtime {
 type Stamped = { timestamp?: number };
 type InNode = Stamped & { nodeId: string; runId: string };
 
-export type AgentUsage = {
+type AgentUsage = {
   inputTokens?: number;
   outputTokens?: number;
   cacheReadInputTokens?: number;

@@ -276,7 +276,8 @@ export function createTranslator(
       return;
     }
     const id = takeAskedCall(calls, toolName, toolInput)?.id ?? ask();
-    if (hasError) accumulator.toolError(id, toToolErrorText(error));
+    // A tool's error is the agent's data: its text is passed on as it is.
+    if (hasError) accumulator.toolError(id, typeof error === 'string' ? error : toErrorText(error));
     else accumulator.toolOutput(id, event.toolOutput);
   }
 
@@ -402,13 +403,6 @@ function sameJson(a: unknown, b: unknown): boolean {
     // Cyclic or otherwise not JSON: only the same object is the same.
     return false;
   }
-}
-
-/** A tool's error is the agent's data: it is passed on as it is. */
-function toToolErrorText(error: unknown): string {
-  if (typeof error === 'string') return error;
-  const { message } = error as { message?: unknown };
-  return typeof message === 'string' ? message : toErrorText(error);
 }
 
 function add(sum: Usage, key: keyof Usage, value: unknown): void {
