@@ -8,7 +8,7 @@ import { read, run } from './run-command.ts';
 const PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 export function installChromium(): void {
-  if (process.env.SABIR_CHROMIUM || PATHS.some((path) => existsSync(path))) return;
+  if (process.env.CHROMIUM_PATH || PATHS.some((path) => existsSync(path))) return;
   const isRoot = process.getuid?.() === 0;
   if (!isRoot || read('which', ['apt-get']) === undefined) {
     console.log(

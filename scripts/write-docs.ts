@@ -34,8 +34,10 @@ ${rows.join('\n')}
 `;
 }
 
-/** Every test title, with its file. Tags stand in it in square brackets. */
-function* testTitles(): Generator<{ file: string; title: string }> {
+const TAG = /\[((?:FR|SC|US\d|EC)-(?:AS)?\d+)\]/g;
+
+/** Every string in a test file that has a tag in it is the title of a test. */
+function* taggedTitles(): Generator<{ file: string; title: string }> {
   for (const folder of [
     'packages/sabir/src',
     'packages/sabir/test',
@@ -47,10 +49,8 @@ function* testTitles(): Generator<{ file: string; title: string }> {
       if (name.includes('node_modules') || !/\.test(-d)?\.ts$/.test(name)) continue;
       const file = `${folder}/${name}`;
       const text = readFileSync(join(ROOT, file), 'utf8');
-      for (const [, , title = ''] of text.matchAll(
-        /\b(?:it|test|describe)\b[^'"`\n]*(?:\([^'"`]*\))?\(\s*(['"`])((?:(?!\1)[^\\]|\\.)*)\1/g,
-      )) {
-        yield { file, title: title.replaceAll("\\'", "'") };
+      for (const [, , title = ''] of text.matchAll(/(['"`])((?:(?!\1)[^\\\n]|\\.)*)\1/g)) {
+        if (title.search(TAG) >= 0) yield { file, title };
       }
     }
   }
@@ -58,10 +58,10 @@ function* testTitles(): Generator<{ file: string; title: string }> {
 
 function tracePage(): { page: string; missing: string[] } {
   const proofs = new Map<string, string[]>();
-  for (const { file, title } of testTitles()) {
-    for (const [, tag = ''] of title.matchAll(/\[([A-Z]+\d*-[A-Z]*\d+)\]/g)) {
+  for (const { file, title } of taggedTitles()) {
+    for (const [, tag = ''] of title.matchAll(TAG)) {
       if (!Object.hasOwn(REQUIREMENTS, tag)) throw new Error(`${file}: there is no item ${tag}`);
-      const sentence = title.replaceAll(/\s*\[[A-Z]+\d*-[A-Z]*\d+\]\s*/g, ' ').trim();
+      const sentence = title.replaceAll(TAG, '').replaceAll(/\s+/g, ' ').trim();
       proofs.set(tag, [...(proofs.get(tag) ?? []), `${sentence} (\`${file}\`)`]);
     }
   }

@@ -98,19 +98,21 @@ export class SabirError extends Error {
   }
 }
 
-const MAX_TEXT = 300;
 // Absolute and relative paths, Windows paths, file URLs, and positions like run.ts:12:3.
 const FILE_PATH =
   /file:\S+|(?<![\w:/.])(?:[A-Z]:\\|[.~]*\/(?=[\w.@-]+\/))[^\s'"`)\],;]+|[\w./@-]+:\d+:\d+/gi;
 
 /**
- * What a person is shown of somebody else's error: its own message, the first line of it,
- * never a stack or a file path.
+ * What a person is shown of somebody else's error: its own message, the first line of it, at most
+ * 300 characters, never a stack or a file path.
  */
 export function toErrorText(error: unknown): string {
   if (error instanceof SabirError) return error.userMessage;
   const raw = typeof error === 'string' ? error : (error as Error | null | undefined)?.message;
-  const [line] = String(raw ?? '').split(/[\r\n]|\s+at\s\S+\s\(/, 1);
+  // Cut first: looking for paths in a long text without any takes time to the square.
+  const [line] = String(raw ?? '')
+    .slice(0, 999)
+    .split(/[\r\n]|\s+at\s\S+\s\(/, 1);
   const text = line?.replace(FILE_PATH, '…').trim() || RUN_FAILED.userMessage;
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text;
+  return text.length > 300 ? `${text.slice(0, 299)}…` : text;
 }

@@ -127,7 +127,7 @@ export function createTranslator(
     // The table pairs each type with its own event; TypeScript cannot follow the pairing.
     const known = mapping[type as 'flow:start'];
     if (!known[0](event as Loose)) return 'malformed';
-    isInFlow ||= type.startsWith('flow:') || type.startsWith('node:');
+    isInFlow ||= /^(flow|node):/.test(type);
     accumulator.start();
     known[1]?.(event as EventOf<'flow:start'>);
     return undefined;
