@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import express from 'express';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { toExpress } from './express/to-express.ts';
@@ -16,7 +17,8 @@ it('reads no more of a body than a slow client takes, and cancels it when the cl
   const port = await listen(async (request) => {
     signal = request.signal;
     const body = new ReadableStream({
-      pull(controller) {
+      async pull(controller) {
+        await setImmediate();
         pieces += 1;
         controller.enqueue(piece);
       },
@@ -105,6 +107,6 @@ async function listen(
 /** A count that has not moved for a while; false while it still does. */
 async function settled(count: () => number): Promise<number | false> {
   const before = count();
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await setTimeout(200);
   return before > 0 && count() === before && before;
 }

@@ -37,11 +37,15 @@ export async function runToEnd(...args: string[]): Promise<void> {
 }
 
 function startNode(args: string[]): ChildProcess {
-  return spawn(process.execPath, args, {
+  const child = spawn(process.execPath, args, {
     cwd: EXAMPLES,
     env: { ...process.env, NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1', PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const abandon = () => child.kill('SIGKILL');
+  process.once('exit', abandon);
+  child.once('close', () => process.off('exit', abandon));
+  return child;
 }
 
 function followOutput(child: ChildProcess, args: string[]) {

@@ -8,7 +8,7 @@ import { foldChunks } from '../../fold.ts';
 import { verifyChunks } from '../../verify.ts';
 import type { OpenHarnessUIMessage, RuntimeEventType } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
-import { createOpenHarnessTranslator } from './translate.ts';
+import { createOpenHarnessTranslator, createTranslator } from './translate.ts';
 
 const FIXTURES = new URL('../../../test/fixtures/open-harness/', import.meta.url);
 
@@ -355,6 +355,140 @@ describe('mapping Open Harness events', () => {
         expect((part as { input?: unknown }).input).toBeDefined();
       }
     }
+  });
+});
+
+describe('what happens in a run', () => {
+  const text = (run: string, content: string) => ({
+    type: 'agent:text:delta',
+    nodeId: run,
+    runId: run,
+    content,
+  });
+  const at = (run: string, type: string, more = {}) => ({ type, nodeId: run, runId: run, ...more });
+  const texts = (events: unknown[]) =>
+    fold(events).parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+
+  it('says start at once, with whichever known event comes first', () => {
+    for (const event of [{ type: 'flow:start', flowName: 'f' }, { type: 'state:patch' }]) {
+      expect(translate([event]).chunks[0]).toEqual({ type: 'start', messageId: 'm' });
+    }
+  });
+
+  it('counts nothing where nothing is wrong, silent events included', () => {
+    const silent = ['edge:fire', 'loop:iterate', 'state:patch', 'command:received'];
+    const { translator, chunks } = translate([
+      ...flow({ type: 'agent:text', content: 'x' }).slice(0, -1),
+      ...silent.map((type) => ({ type })),
+    ]);
+    expect({ ...translator.stats.malformed, ...translator.stats.unknown }).toEqual({});
+    expect(types(chunks).at(-1)).toBe('finish-step');
+  });
+
+  it('is in a flow as soon as a flow or a node spoke, not because a command came', () => {
+    const complete = at('a', 'agent:complete');
+    const endedAfter = (first: object) => translate([first, complete]).translator.ended;
+    expect(endedAfter({ type: 'flow:start' })).toBe(false);
+    expect(endedAfter(at('a', 'node:start'))).toBe(false);
+    expect(endedAfter({ type: 'command:received' })).toBe(true);
+  });
+
+  it('takes the name of the flow from its start, if that is a name', () => {
+    const end = { type: 'flow:complete', status: 'complete' };
+    const nameOf = (flowName: unknown) =>
+      fold([{ type: 'flow:start', flowName }, end], { flowName: 'given' }).metadata?.flowName;
+    expect([nameOf('told'), nameOf(5)]).toEqual(['told', 'given']);
+  });
+
+  it('begins a new part when an agent tries again, and gives up the tools of the first try', () => {
+    const { chunks } = translate([
+      text('a', 'half'),
+      at('a', 'agent:tool', { toolName: 't', toolInput: 1 }),
+      text('a', 'more'),
+      at('a', 'agent:start'),
+      text('a', 'again'),
+    ]);
+    expect(types(chunks).slice(-5)).toEqual([
+      'text-delta',
+      'text-end',
+      'tool-output-error',
+      'text-start',
+      'text-delta',
+    ]);
+  });
+
+  it('does not say a block twice that is repeated after another node began', () => {
+    const whole = at('a', 'agent:text', { content: 'one' });
+    expect(texts([at('a', 'node:start'), text('a', 'one'), at('b', 'node:start'), whole])).toEqual([
+      'one',
+    ]);
+  });
+
+  it('does not close what another run has open', () => {
+    const others = [
+      at('b', 'agent:complete'),
+      at('b', 'node:complete'),
+      at('b', 'agent:text', { content: '' }),
+      at('b', 'agent:start'),
+    ];
+    for (const other of others) {
+      expect(texts([at('b', 'node:start'), text('a', 'one '), other, text('a', 'two')])).toEqual(
+        other.type === 'node:complete' ? ['one ', 'two'] : ['one two'],
+      );
+    }
+  });
+
+  it('ends only its own step', () => {
+    const { chunks } = translate([
+      at('a', 'node:start'),
+      at('b', 'node:start'),
+      at('a', 'node:complete'),
+      text('b', 'still in the step of b'),
+    ]);
+    expect(types(chunks).filter((type) => type.endsWith('-step'))).toEqual([
+      'start-step',
+      'finish-step',
+      'start-step',
+    ]);
+  });
+
+  it('lets a thought go on when a block of text is repeated late', () => {
+    const thought = (content: string) => at('a', 'agent:thinking:delta', { content });
+    const { parts } = fold([
+      text('a', 'text'),
+      thought('one '),
+      at('a', 'agent:text', { content: 'text' }),
+      thought('two'),
+    ]);
+    expect(parts).toMatchObject([
+      { type: 'text', text: 'text' },
+      { type: 'reasoning', text: 'one two' },
+    ]);
+  });
+
+  it('ignores usage that is no number', () => {
+    const usage = { inputTokens: 'many', outputTokens: 3, cacheReadInputTokens: 'x' };
+    const { metadata } = fold(flow({ type: 'agent:complete', usage, totalCostUsd: 'cheap' }));
+    expect(metadata?.usage).toEqual({ outputTokens: 3 });
+    expect(metadata).not.toHaveProperty('totalCostUsd');
+  });
+
+  it('knows in the next message what was seen of the run in the last', () => {
+    const first = createTranslator({ messageId: 'one' });
+    first.push({ type: 'flow:start', flowName: 'f' });
+    first.push(text('a', 'said'));
+    const second = first.continueAs('two');
+    const chunks = [
+      ...second.push(at('a', 'agent:text', { content: 'said' })),
+      ...second.push(at('a', 'agent:complete')),
+      ...second.push(text('a', 'more')),
+      ...second.end({ status: 'finished' }),
+    ];
+    expect(foldChunks(chunks)).toMatchObject({
+      id: 'two',
+      metadata: { flowName: 'f' },
+      parts: [{ type: 'text', text: 'more' }],
+    });
   });
 });
 

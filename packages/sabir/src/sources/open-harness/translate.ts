@@ -248,10 +248,7 @@ export function createTranslator(
   function wholeBlock(kind: Block, event: WithContent): void {
     if (isHidden(kind)) return;
     const run = runOf(event);
-    if (!run[kind]) {
-      accumulator.closeBlock();
-      write(kind, run, event.content);
-    }
+    if (!run[kind] && event.content) write(kind, run, event.content);
     run[kind] = false;
     if (blockRun === run && accumulator.openBlock === kind) accumulator.closeBlock();
   }
