@@ -28,7 +28,7 @@ export interface RuntimeDriver {
 }
 
 const STOPPED = 'stopped by the user';
-const CONTINUED = 'continued in the next message';
+const CONTINUED = 'continued in another message';
 
 /**
  * Drives one runtime, turn after turn: decides from its status whether a message starts it, goes

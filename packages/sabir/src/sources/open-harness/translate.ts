@@ -353,12 +353,12 @@ export function createTranslator(
       let problem: keyof TranslatorStats | undefined;
       try {
         problem = apply(event as { type?: unknown });
+        if (accumulator.repairs !== repairs) problem = 'malformed';
       } catch {
         // A proxy or a getter of somebody else's event threw: the rest of the turn is still good.
         problem = 'malformed';
       }
       if (problem) count(problem, event);
-      else if (accumulator.repairs !== repairs) count('malformed', event);
       return accumulator.take();
     },
     end(outcome, error) {
