@@ -9,9 +9,6 @@ import { createPace, toPieces } from './pace.ts';
 import type { Beat } from './script.ts';
 import { findTopic } from './topics.ts';
 
-/** What a mid-sized hosted model costs per token, so that the usage line shows a likely figure. */
-const INPUT_TOKEN_USD = 3 / 1_000_000;
-const OUTPUT_TOKEN_USD = 15 / 1_000_000;
 const CHARACTERS_PER_TOKEN = 4;
 const MAX_REMEMBERED = 500;
 
@@ -53,8 +50,7 @@ export function createScriptedModel({ speed = 1 }: { speed?: number } = {}): Mod
       const read = messages.reduce((sum, message) => sum + message.text.length, 0);
       const inputTokens = Math.ceil((read + request.system.length) / CHARACTERS_PER_TOKEN);
       const outputTokens = Math.ceil(written / CHARACTERS_PER_TOKEN);
-      const costUsd = inputTokens * INPUT_TOKEN_USD + outputTokens * OUTPUT_TOKEN_USD;
-      yield { type: 'usage', inputTokens, outputTokens, costUsd };
+      yield { type: 'usage', inputTokens, outputTokens, costUsd: 0 };
     },
   };
 }

@@ -13,7 +13,7 @@ export function UsageLine({ metadata }: { metadata: NonNullable<ChatMessage['met
   const figures = [
     usage?.inputTokens && `${count.format(usage.inputTokens)} tokens read`,
     usage?.outputTokens && `${count.format(usage.outputTokens)} written`,
-    totalCostUsd && money.format(totalCostUsd),
+    totalCostUsd !== undefined && money.format(totalCostUsd),
   ].filter(Boolean);
   return (
     <p className="mt-5 pl-7 text-xs text-ink-soft tabular-nums sm:pl-9" data-usage>
