@@ -11,6 +11,7 @@ const types = (chunks: Chunk[]) => chunks.map(({ type }) => type);
 
 /** Everything that can be called, with few ids so that calls meet each other. */
 const id = fc.constantFrom('a', 'b', 'c', 'm-call-1', 'm-call-2');
+const name = fc.constantFrom('search', 'write');
 const flags = fc.constantFrom({}, { providerExecuted: true }, { dynamic: true });
 const cyclic: Record<string, unknown> = {};
 cyclic.self = cyclic;
@@ -49,20 +50,20 @@ const call: fc.Arbitrary<Call> = fc.oneof(
   fc.constant<Call>((a) => a.startStep()),
   fc.constant<Call>((a) => a.finishStep()),
   fc.constant<Call>((a) => a.closeParts()),
-  fc.tuple(id, flags).map(
-    ([i, f]): Call =>
+  fc.tuple(id, name, flags).map(
+    ([i, n, f]): Call =>
       (a) =>
-        a.toolInputStart(i, 'search', f),
+        a.toolInputStart(i, n, f),
   ),
   fc.tuple(id, fc.string()).map(
     ([i, d]): Call =>
       (a) =>
         a.toolInputDelta(i, d),
   ),
-  fc.tuple(fc.option(id, { nil: undefined }), value, flags).map(
-    ([i, v, f]): Call =>
+  fc.tuple(fc.option(id, { nil: undefined }), name, value, flags).map(
+    ([i, n, v, f]): Call =>
       (a) =>
-        void a.toolInput(i, 'search', v, f),
+        void a.toolInput(i, n, v, f),
   ),
   fc.tuple(id, value, fc.boolean()).map(
     ([i, v, p]): Call =>
@@ -74,10 +75,10 @@ const call: fc.Arbitrary<Call> = fc.oneof(
       (a) =>
         a.toolError(i, text),
   ),
-  id.map(
-    (i): Call =>
+  fc.tuple(id, id).map(
+    ([i, approval]): Call =>
       (a) =>
-        a.toolApprovalRequest(i, `approval-${i}`),
+        a.toolApprovalRequest(i, approval),
   ),
   id.map(
     (i): Call =>

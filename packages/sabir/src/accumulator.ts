@@ -15,7 +15,7 @@ export type ToolCallOptions = {
   dynamic?: boolean;
 };
 
-type OpenTool = { flags: ToolCallOptions; phase: 'input' | 'called' | 'approval' };
+type OpenTool = { name: string; flags: ToolCallOptions; phase: 'input' | 'called' | 'approval' };
 type Block = 'text' | 'reasoning';
 
 /** What a tool that never answered is closed with, so that nothing spins for ever. */
@@ -48,6 +48,7 @@ export function createMessageAccumulator(messageId: string) {
   let repairs = 0;
   const openTools = new Map<string, OpenTool>();
   const answered = new Set<string>();
+  const approvals = new Set<string>();
   // Carries the message id, so that a call id is unique between messages too.
   const mintPrefix = `${messageId}-call-`;
 
@@ -159,7 +160,7 @@ export function createMessageAccumulator(messageId: string) {
     toolInputStart(toolCallId: string, toolName: string, flags: ToolCallOptions = {}): void {
       if (isKnown(toolCallId) || isEnded) return;
       closeBlock();
-      openTools.set(toolCallId, { flags, phase: 'input' });
+      openTools.set(toolCallId, { name: toolName, flags, phase: 'input' });
       write({ type: 'tool-input-start', toolCallId, toolName, ...flags });
     },
     toolInputDelta(toolCallId: string, inputTextDelta: string): void {
@@ -178,9 +179,16 @@ export function createMessageAccumulator(messageId: string) {
       const isTaken = open ? open.phase !== 'input' : givenId !== undefined && isKnown(givenId);
       if (isTaken || isEnded) return toolCallId;
       closeBlock();
-      const kept = open?.flags ?? flags;
-      openTools.set(toolCallId, { flags: kept, phase: 'called' });
-      write({ type: 'tool-input-available', toolCallId, toolName, input: json(input), ...kept });
+      // A call keeps the name and the flags it began with.
+      const call: OpenTool = { name: toolName, flags, ...open, phase: 'called' };
+      openTools.set(toolCallId, call);
+      write({
+        type: 'tool-input-available',
+        toolCallId,
+        toolName: call.name,
+        input: json(input),
+        ...call.flags,
+      });
       return toolCallId;
     },
     toolOutput(toolCallId: string, output: unknown, preliminary = false): void {
@@ -199,7 +207,8 @@ export function createMessageAccumulator(messageId: string) {
     /** From AI SDK 6 on; `downgrade` keeps it from older clients. */
     toolApprovalRequest(toolCallId: string, approvalId: string): void {
       const open = openTools.get(toolCallId);
-      if (open?.phase !== 'called') return;
+      if (open?.phase !== 'called' || approvals.has(approvalId)) return;
+      approvals.add(approvalId);
       open.phase = 'approval';
       write({ type: 'tool-approval-request', approvalId, toolCallId });
     },

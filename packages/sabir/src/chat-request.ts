@@ -16,11 +16,11 @@ export async function parseChatRequest(
   request: Request,
   maxBodyBytes: number,
 ): Promise<ChatRequest> {
-  const text = await readText(request, maxBodyBytes);
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = JSON.parse(await readText(request, maxBodyBytes));
   } catch (cause) {
+    if (cause instanceof SabirError) throw cause;
     throw new SabirError(BAD_REQUEST, 'The body is not JSON.', { cause });
   }
   const { id, messages, trigger, messageId: _, ...body } = asObject(json, 'The body');
@@ -76,6 +76,6 @@ export function lastUserText(messages: UIMessage[]): string | undefined {
   const message = messages.findLast(({ role }) => role === 'user');
   if (!message) return undefined;
   return (message.parts ?? [])
-    .map((part) => (part.type === 'text' ? String(part.text) : ''))
+    .map((part) => (part.type === 'text' && typeof part.text === 'string' ? part.text : ''))
     .join('');
 }

@@ -108,11 +108,16 @@ const FILE_PATH =
  */
 export function toErrorText(error: unknown): string {
   if (error instanceof SabirError) return error.userMessage;
-  const raw = typeof error === 'string' ? error : (error as Error | null | undefined)?.message;
-  // Cut first: looking for paths in a long text without any takes time to the square.
-  const [line] = String(raw ?? '')
-    .slice(0, 999)
-    .split(/[\r\n]|\s+at\s\S+\s\(/, 1);
-  const text = line?.replace(FILE_PATH, '…').trim() || RUN_FAILED.userMessage;
+  let text: string | undefined;
+  try {
+    const raw = typeof error === 'string' ? error : (error as Error | null | undefined)?.message;
+    // Cut first: looking for paths in a long text without any takes time to the square.
+    [text] = String(raw ?? '')
+      .slice(0, 999)
+      .split(/[\r\n]|\s+at\s\S+\s\(/, 1);
+  } catch {
+    // A message that throws when it is read, or cannot be a string, says nothing to anybody.
+  }
+  text = text?.replace(FILE_PATH, '…').trim() || RUN_FAILED.userMessage;
   return text.length > 300 ? `${text.slice(0, 299)}…` : text;
 }

@@ -97,6 +97,15 @@ describe('LiveLog', () => {
     expect(foldChunks(replay).parts[0]).toMatchObject({ text: 'x'.repeat(10_000) });
   });
 
+  it('does not merge again and again where little can be merged', () => {
+    const log = new LiveLog();
+    log.append(OPENING);
+    for (let n = 0; n < 1_020; n++) log.append([{ type: 'data-x', data: n }]);
+    const start = performance.now();
+    for (let n = 0; n < 50_000; n++) log.append([delta('word ')]);
+    expect(performance.now() - start).toBeLessThan(1_000);
+  });
+
   it('gives every viewer the same message, whenever it joins and however it reads', async () => {
     type Move = { append: number } | { join: true } | { read: number };
     const moves = fc.array(

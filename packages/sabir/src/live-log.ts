@@ -7,7 +7,7 @@ const MAX_LOOSE_CHUNKS = 1_024;
 type Viewer = {
   controller: ReadableStreamDefaultController<Chunk>;
   /** What it has not been offered yet, because it was late or fell behind. */
-  backlog: Chunk[];
+  backlog: ChunkList;
 };
 
 /**
@@ -18,21 +18,18 @@ type Viewer = {
 export class LiveLog {
   /** Called when the last viewer has left a log that is still open. */
   onAbandoned: (() => void) | undefined;
-  #all: Chunk[] = [];
+  #all = new ChunkList();
   #viewers = new Set<Viewer>();
   #closed = false;
 
   append(chunks: Chunk[]): void {
     for (const chunk of chunks) {
       this.#all.push(chunk);
-      this.#all = mergeWhenLong(this.#all);
-      for (const viewer of this.#viewers) {
-        const { controller, backlog } = viewer;
-        if (backlog.length === 0 && (controller.desiredSize ?? 0) > -MAX_LOOSE_CHUNKS) {
+      for (const { controller, backlog } of this.#viewers) {
+        if (backlog.isEmpty && (controller.desiredSize ?? 0) > -MAX_LOOSE_CHUNKS) {
           controller.enqueue(ownCopy(chunk));
         } else {
           backlog.push(chunk);
-          viewer.backlog = mergeWhenLong(backlog);
         }
       }
     }
@@ -40,7 +37,7 @@ export class LiveLog {
 
   close(): void {
     this.#closed = true;
-    for (const viewer of this.#viewers) if (viewer.backlog.length === 0) this.#finish(viewer);
+    for (const viewer of this.#viewers) if (viewer.backlog.isEmpty) this.#finish(viewer);
   }
 
   /**
@@ -51,14 +48,14 @@ export class LiveLog {
     let viewer: Viewer;
     return new ReadableStream<Chunk>({
       start: (controller) => {
-        viewer = { controller, backlog: [...this.#all] };
+        viewer = { controller, backlog: new ChunkList(this.#all.merged()) };
         this.#viewers.add(viewer);
         signal?.addEventListener('abort', () => this.#finish(viewer), { once: true });
       },
       pull: () => {
         const { controller, backlog } = viewer;
-        viewer.backlog = [];
-        for (const chunk of compactChunks(backlog)) controller.enqueue(ownCopy(chunk));
+        viewer.backlog = new ChunkList();
+        for (const chunk of backlog.merged()) controller.enqueue(ownCopy(chunk));
         if (this.#closed) this.#finish(viewer);
       },
       cancel: () => {
@@ -73,12 +70,28 @@ export class LiveLog {
   }
 }
 
-/**
- * Merges deltas each time the list has grown by MAX_LOOSE_CHUNKS: what does not merge, tool calls
- * for example, is looked at again only once in so many chunks.
- */
-function mergeWhenLong(chunks: Chunk[]): Chunk[] {
-  return chunks.length % MAX_LOOSE_CHUNKS === 0 ? compactChunks(chunks) : chunks;
+/** Chunks whose deltas are merged whenever the list has doubled. */
+class ChunkList {
+  #chunks: Chunk[];
+  #mergeAt = MAX_LOOSE_CHUNKS;
+
+  constructor(chunks: Chunk[] = []) {
+    this.#chunks = chunks;
+  }
+
+  get isEmpty(): boolean {
+    return this.#chunks.length === 0;
+  }
+
+  push(chunk: Chunk): void {
+    if (this.#chunks.push(chunk) < this.#mergeAt) return;
+    this.#chunks = this.merged();
+    this.#mergeAt = 2 * this.#chunks.length + MAX_LOOSE_CHUNKS;
+  }
+
+  merged(): Chunk[] {
+    return compactChunks(this.#chunks);
+  }
 }
 
 /** A client keeps a data chunk as its part and writes into it later: each viewer gets its own. */

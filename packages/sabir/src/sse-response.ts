@@ -9,7 +9,10 @@ export const SSE_HEADERS: Readonly<Record<string, string>> = {
   'x-vercel-ai-ui-message-stream': 'v1',
 };
 
-/** Chunks → the body of an AI SDK SSE response, with a comment now and then to keep it open. */
+/**
+ * Chunks → the body of an AI SDK SSE response, with a comment now and then to keep it open; no
+ * comments where `keepAliveMs` is 0 or Infinity.
+ */
 export function toSseBody(
   chunks: ReadableStream<Chunk>,
   keepAliveMs: number,
@@ -19,6 +22,7 @@ export function toSseBody(
   let timer: ReturnType<typeof setInterval> | undefined;
   return new ReadableStream<Uint8Array>({
     start(controller) {
+      if (!(keepAliveMs > 0 && keepAliveMs < Infinity)) return;
       timer = setInterval(() => {
         // A reader that is behind needs no proof of life.
         if ((controller.desiredSize ?? 0) > 0) {
@@ -28,9 +32,16 @@ export function toSseBody(
     },
     async pull(controller) {
       const { done, value } = await reader.read();
-      if (!done) return controller.enqueue(encoder.encode(encodeSse(value)));
+      try {
+        controller.enqueue(encoder.encode(done ? SSE_DONE : encodeSse(value)));
+      } catch (error) {
+        // Somebody changed a value after it was handed over, into one that JSON cannot carry.
+        clearInterval(timer);
+        await reader.cancel(error);
+        throw error;
+      }
+      if (!done) return;
       clearInterval(timer);
-      controller.enqueue(encoder.encode(SSE_DONE));
       controller.close();
     },
     cancel(reason) {

@@ -66,6 +66,28 @@ describe('one transport for all of them [FR-001]', () => {
     expectTypeOf<OpenHarnessUIMessage>().toExtend<v5.UIMessage>();
   });
 
+  it('takes the runtimes of both releases as they type themselves', () => {
+    type Old = {
+      run(input?: Record<string, unknown>): Promise<{ status: 'complete'; runId: string }>;
+      dispatch(command: { type: 'send'; message: string; runId: string } | { type: 'abort' }): void;
+      onEvent(listener: (event: { type: 'flow:start'; flowName: string }) => void): () => void;
+      getSnapshot(): { status: 'idle' | 'running'; runId: string };
+    };
+    type New = {
+      run(input?: Record<string, unknown>): Promise<{ status: 'complete' }>;
+      pause(): Promise<{ status: 'paused' }>;
+      resume(message?: string): Promise<{ status: 'complete' }>;
+      stop(): void;
+      dispatch(command: { type: 'pause' | 'stop' } | { type: 'resume'; message?: string }): void;
+      onEvent(
+        listener: (event: { type: 'command:received'; command: { type: 'pause' } }) => void,
+      ): () => void;
+      getSnapshot(): { status: 'idle' | 'paused' };
+    };
+    expectTypeOf<Old>().toExtend<Runtime>();
+    expectTypeOf<New>().toExtend<Runtime>();
+  });
+
   it('refuses what is not a runtime', () => {
     // @ts-expect-error a runtime has run, onEvent and getSnapshot
     new OpenHarnessChatTransport({ run: () => undefined });

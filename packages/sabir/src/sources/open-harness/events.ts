@@ -13,7 +13,9 @@ export type Command =
   | { type: 'send'; message: string; runId: string }
   | { type: 'reply'; promptId: string; content: string; runId: string }
   | { type: 'abort'; resumable?: boolean; reason?: string }
-  | { type: 'resume'; message?: string };
+  | { type: 'resume'; message?: string }
+  | { type: 'pause' }
+  | { type: 'stop' };
 
 /**
  * One runtime is one run. Releases up to 0.1 steer by `dispatch`; from 0.2 on there are
@@ -82,7 +84,7 @@ export type FlowEvent =
   | { type: 'edge:fire'; edgeId?: string; from: string; to: string }
   | { type: 'loop:iterate'; edgeId?: string; iteration: number }
   | { type: 'state:patch'; patch: unknown }
-  | { type: 'command:received'; command: Command };
+  | { type: 'command:received'; command: unknown };
 
 export type RuntimeEvent = ((AgentEvent | NodeEvent) & InNode) | (FlowEvent & Stamped);
 

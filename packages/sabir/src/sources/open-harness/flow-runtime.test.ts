@@ -181,6 +181,55 @@ describe('createFlowRuntime', () => {
     expect(heard).toEqual(['psst']);
   });
 
+  it('fails a flow whose condition throws', async () => {
+    const runtime = createFlowRuntime({
+      name: 'f',
+      nodes: { a: () => 1, b: () => 2 },
+      edges: [
+        {
+          from: 'a',
+          to: 'b',
+          when: () => {
+            throw new Error('bad condition');
+          },
+        },
+      ],
+    });
+    const events = record(runtime);
+    expect((await runtime.run()).nodeStatus).toEqual({ a: 'failed', b: 'pending' });
+    expect(types(events).slice(-2)).toEqual(['node:error', 'flow:complete']);
+  });
+
+  it.each(['flow:start', 'node:start', 'node:complete', 'edge:fire'])(
+    'can be paused by a listener at %s, and goes on when it is resumed',
+    async (type) => {
+      const runtime = createFlowRuntime({
+        name: 'f',
+        nodes: { a: () => 1, b: ({ input }) => input },
+        edges: [{ from: 'a', to: 'b' }],
+      });
+      const leave = runtime.onEvent((event) => {
+        if (event.type !== type) return;
+        leave();
+        runtime.dispatch({ type: 'abort', resumable: true });
+      });
+      const events = record(runtime);
+      expect((await runtime.run()).status).toBe('paused');
+      expect(types(events)).not.toContain('flow:complete');
+      runtime.dispatch({ type: 'resume' });
+      expect(await runtime.run()).toMatchObject({ status: 'complete', outputs: { b: 1 } });
+    },
+  );
+
+  it('can be aborted while it is paused', async () => {
+    const runtime = createFlowRuntime({ name: 'f', nodes: { a: untilAborted } });
+    const running = runtime.run();
+    runtime.dispatch({ type: 'abort', resumable: true });
+    await running;
+    runtime.dispatch({ type: 'abort' });
+    expect(runtime.getSnapshot().status).toBe('aborted');
+  });
+
   it('drops what a node says after it was stopped', async () => {
     let late: () => void = () => undefined;
     const runtime = createFlowRuntime({

@@ -147,6 +147,8 @@ class RunningFlow implements FlowRuntime {
       this.#messages.push(command.message);
     } else if (command.type === 'abort' && this.#status === 'running') {
       this.#stop(command.resumable ? 'paused' : 'aborted');
+    } else if (command.type === 'abort' && this.#status === 'paused' && !command.resumable) {
+      this.#stop('aborted');
     } else if (command.type === 'resume' && this.#status === 'paused') {
       this.#status = 'running';
       this.#isResuming = true;
@@ -182,6 +184,8 @@ class RunningFlow implements FlowRuntime {
       this.#nodeStatus[nodeId] = 'running';
       const messages = this.#takeMessages(invocation);
       this.#emitIn(invocation, { type: 'node:start' });
+      // A listener may have stopped the flow at that very event.
+      if (this.#invocation !== invocation) return;
       try {
         const output = await this.#flow.nodes[nodeId]?.({
           nodeId,
@@ -200,7 +204,7 @@ class RunningFlow implements FlowRuntime {
         return;
       }
     }
-    this.#end('complete');
+    if (this.#status === 'running') this.#end('complete');
   }
 
   #takeMessages(invocation: Invocation): string[] {
@@ -216,15 +220,17 @@ class RunningFlow implements FlowRuntime {
 
   #complete(invocation: Invocation, output: unknown): void {
     const { nodeId } = invocation;
+    const outputs = { ...this.#outputs, [nodeId]: output };
+    // Asked before anything is said: a condition that throws fails the node it is asked of.
+    const firing = this.#edges.filter(
+      ({ from, when }) => from === nodeId && (when?.({ output, outputs }) ?? true),
+    );
     this.#emitIn(invocation, { type: 'node:complete', output });
-    // A listener may have stopped the flow at that very event.
     if (this.#invocation !== invocation) return;
     this.#invocation = undefined;
     this.#nodeStatus[nodeId] = 'done';
-    this.#outputs[nodeId] = output;
-    for (const edge of this.#edges) {
-      if (edge.from !== nodeId) continue;
-      if (edge.when && !edge.when({ output, outputs: this.#outputs })) continue;
+    this.#outputs = outputs;
+    for (const edge of firing) {
       this.#fired.add(edge);
       this.#emit({ type: 'edge:fire', from: edge.from, to: edge.to });
     }

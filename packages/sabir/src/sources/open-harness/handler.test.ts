@@ -154,9 +154,116 @@ describe('createOpenHarnessHandler', () => {
       { logger: { warn: vi.fn(), error } },
     );
     const chunks = decode(await (await handler(post(body()))).text());
-    expect(chunks).toContainEqual({ type: 'error', errorText: 'No API key in the environment' });
+    // What the factory said may name an address or a key, so it stays on the server.
+    expect(chunks).toContainEqual({
+      type: 'error',
+      errorText: 'The agent could not finish its answer.',
+    });
     expect(verifyChunks(chunks)).toEqual([]);
-    expect(error).toHaveBeenCalledOnce();
+    expect(error).toHaveBeenCalledExactlyOnceWith('the runtime could not be created', {
+      error: 'Error: No API key in the environment',
+    });
+  });
+
+  it('says before the first byte that a factory gave no runtime, or that nobody asked', async () => {
+    const nothing = await createOpenHarnessHandler(() => undefined as never)(post(body()));
+    expect([nothing.status, (await nothing.json()).code]).toEqual([503, 'runtime-not-ready']);
+    const factory = vi.fn(echo);
+    const silent = await createOpenHarnessHandler(factory)(post({ messages: [] }));
+    expect([silent.status, (await silent.json()).code]).toEqual([400, 'no-user-message']);
+    expect(factory).not.toHaveBeenCalled();
+  });
+
+  it('puts the headers it was given on every response, in place of its own', async () => {
+    const handler = createOpenHarnessHandler(
+      ({ body: { refuse } }) => {
+        if (refuse) throw new Response(null, { status: 401 });
+        return echo();
+      },
+      { headers: { 'Access-Control-Allow-Origin': '*', 'Cache-Control': 'no-store' } },
+    );
+    const requests = [
+      post(body()),
+      post(body('hi', { refuse: true })),
+      post('{'),
+      new Request(url, { method: 'OPTIONS' }),
+      new Request(url, { method: 'PUT' }),
+    ];
+    const answers = await Promise.all(requests.map((request) => handler(request)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 401, 400, 204, 405]);
+    for (const { headers } of answers) {
+      expect(headers.get('access-control-allow-origin')).toBe('*');
+      expect(headers.get('cache-control')).toBe('no-store');
+    }
+    expect(answers[4]?.headers.get('allow')).toBe('POST');
+  });
+
+  it('sends no comments when told so', async () => {
+    vi.useFakeTimers();
+    try {
+      for (const keepAliveMs of [0, Number.POSITIVE_INFINITY]) {
+        const handler = createOpenHarnessHandler(
+          flow(() => new Promise(() => undefined)),
+          { keepAliveMs },
+        );
+        const response = await handler(post(body()));
+        expect(vi.getTimerCount()).toBe(0);
+        await response.body?.cancel();
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('does not run anything for a client that left while the runtime was being made', async () => {
+    const node = vi.fn();
+    const controller = new AbortController();
+    const handler = createOpenHarnessHandler(async () => {
+      controller.abort();
+      return flow(node)();
+    });
+    await (await handler(post(body(), { signal: controller.signal }))).text();
+    expect(node).not.toHaveBeenCalled();
+  });
+
+  it('lets a factory hand out the chat’s own paused runtime, one stream at a time', async () => {
+    const runtime = createFlowRuntime({
+      name: 'f',
+      nodes: {
+        a: async ({ emit, messages }) => {
+          emit({ type: 'agent:text:delta', content: `Heard [${messages}]. ` });
+          if (messages.length === 0) await new Promise(() => undefined);
+        },
+      },
+    });
+    const handler = createOpenHarnessHandler(() => runtime);
+    const first = await handler(post(body('one')));
+    runtime.dispatch({ type: 'abort', resumable: true });
+    expect(await first.text()).toContain('"outcome":"paused"');
+    const second = await (await handler(post(body('two')))).text();
+    expect(second).toContain('Heard [two].');
+    expect(second).toContain('"outcome":"finished"');
+  });
+
+  it('stops the run when a value it handed over was made unsayable afterwards', async () => {
+    const signals: AbortSignal[] = [];
+    const handler = createOpenHarnessHandler(
+      flow(({ emit, signal }) => {
+        signals.push(signal);
+        const toolOutput: Record<string, unknown> = {};
+        emit({ type: 'agent:tool', toolName: 't', toolOutput });
+        toolOutput.self = toolOutput;
+        return new Promise(() => undefined);
+      }),
+    );
+    await expect((await handler(post(body()))).text()).rejects.toThrow(/circular/i);
+    expect(signals[0]?.aborted).toBe(true);
+  });
+
+  it('refuses a body that was read already', async () => {
+    const request = post(body());
+    await request.text();
+    expect((await createOpenHarnessHandler(echo)(request)).status).toBe(400);
   });
 
   it('keeps a silent stream open with comments', async () => {

@@ -1,13 +1,13 @@
-import { type ChatRequest, parseChatRequest } from '../../chat-request.ts';
-import { METHOD_NOT_ALLOWED, SabirError } from '../../errors.ts';
+import { type ChatRequest, lastUserText, parseChatRequest } from '../../chat-request.ts';
+import { METHOD_NOT_ALLOWED, NO_USER_MESSAGE, RUN_FAILED, SabirError } from '../../errors.ts';
 import type { LiveLog } from '../../live-log.ts';
 import { SSE_HEADERS, toSseBody } from '../../sse-response.ts';
 import type { Runtime } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
 import {
   acknowledge,
-  assertRuntime,
-  createRuntimeDriver,
+  createDrivers,
+  endedLog,
   failedLog,
   type RuntimeDriver,
 } from './runtime-driver.ts';
@@ -32,45 +32,59 @@ export type HandlerContext = ChatRequest & { request: Request };
  * export const POST = createOpenHarnessHandler(() => createRuntime(flow));
  */
 export function createOpenHarnessHandler(
-  runtime: (context: HandlerContext) => Runtime | Promise<Runtime>,
+  createRuntime: (context: HandlerContext) => Runtime | Promise<Runtime>,
   options: OpenHarnessHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
-  const { maxBodyBytes = 1_000_000, keepAliveMs = 15_000, headers = {} } = options;
+  const { maxBodyBytes = 1_000_000, keepAliveMs = 15_000 } = options;
+  const driverOf = createDrivers(options);
 
   async function start(context: HandlerContext): Promise<LiveLog> {
     const { messages, trigger, request } = context;
+    const { signal } = request;
     const acknowledged = acknowledge(messages, trigger);
     if (acknowledged) return acknowledged;
+    if (lastUserText(messages) === undefined) throw new SabirError(NO_USER_MESSAGE);
+    if (signal.aborted) return endedLog(options, { status: 'stopped' });
     let driver: RuntimeDriver;
     try {
-      driver = createRuntimeDriver(assertRuntime(await runtime(context)), options);
-    } catch (error) {
-      if (error instanceof Response) throw error;
-      options.logger?.error?.('the runtime could not be created', { error: String(error) });
-      return failedLog(options, error);
+      driver = driverOf(await createRuntime(context));
+    } catch (cause) {
+      if (cause instanceof Response || cause instanceof SabirError) throw cause;
+      // What a factory says may hold an address or a key: it goes to the operator only.
+      const { logger = console } = options;
+      logger.error?.('the runtime could not be created', { error: String(cause) });
+      return failedLog(options, new SabirError(RUN_FAILED, undefined, { cause }));
     }
+    // The client may have left while the runtime was being made.
+    if (signal.aborted) return endedLog(options, { status: 'stopped' });
     const log = driver.send(messages);
-    const stop = () => driver.live === log && driver.stop();
-    request.signal.addEventListener('abort', stop, { once: true });
-    if (request.signal.aborted) stop();
+    signal.addEventListener('abort', () => driver.live === log && driver.stop(), { once: true });
     return log;
+  }
+
+  /** The operator's headers win, on whatever is answered. */
+  function answer(body: BodyInit | null, status: number, headers: HeadersInit): Response {
+    const all = new Headers(headers);
+    for (const [name, value] of Object.entries(options.headers ?? {})) all.set(name, value);
+    return new Response(body, { status, headers: all });
   }
 
   return async (request) => {
     try {
-      // A stock client asks here whether a turn is still running; a single route keeps none.
-      if (request.method === 'GET') return new Response(null, { status: 204, headers });
+      // A stock client asks by GET whether a turn is still running; a single route keeps none.
+      if (request.method === 'GET' || request.method === 'OPTIONS') return answer(null, 204, {});
       if (request.method !== 'POST') throw new SabirError(METHOD_NOT_ALLOWED);
       const context = { ...(await parseChatRequest(request, maxBodyBytes)), request };
       const log = await start(context);
-      return new Response(toSseBody(log.read(), keepAliveMs), {
-        headers: { ...SSE_HEADERS, ...headers },
-      });
+      return answer(toSseBody(log.read(), keepAliveMs), 200, SSE_HEADERS);
     } catch (error) {
-      if (error instanceof Response) return error;
+      if (error instanceof Response) return answer(error.body, error.status, error.headers);
       if (!(error instanceof SabirError)) throw error;
       const { code, status, message, remedy } = error;
-      return Response.json({ code, message, remedy }, { status, headers });
+      return answer(JSON.stringify({ code, message, remedy }), status, {
+        'content-type': 'application/json',
+        ...(status === 405 ? { allow: 'POST' } : undefined),
+      });
     }
   };
 }

@@ -13,14 +13,15 @@ import type { UIMessage } from '../../message.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import type { RunSnapshot, Runtime, RuntimeStatus } from './events.ts';
 import type { OpenHarnessOptions, OpenHarnessTransportOptions } from './options.ts';
-import { createTranslator, type OpenHarnessTranslator } from './translate.ts';
+import { createTranslator, type OpenHarnessTranslator, warn } from './translate.ts';
 
 type Turn = { translator: OpenHarnessTranslator; log: LiveLog; unsubscribe?: () => void };
 
 export interface RuntimeDriver {
   /** The log of the turn that is running, if one is. */
   readonly live: LiveLog | undefined;
-  readonly status: RuntimeStatus | undefined;
+  /** Running or paused: the next message belongs to this run. */
+  readonly isOccupied: boolean;
   /** Takes the last user message to the runtime. What comes of it, failure too, is in the log. */
   send(messages: UIMessage[]): LiveLog;
   /** Ends the turn on the person's behalf, quietly, and then the run behind it. */
@@ -30,29 +31,100 @@ export interface RuntimeDriver {
 const STOPPED = 'stopped by the user';
 const CONTINUED = 'continued in another message';
 
+/** One driver a runtime, however often a factory gives the same one. */
+export function createDrivers(options: OpenHarnessTransportOptions) {
+  const drivers = new WeakMap<Runtime, RuntimeDriver>();
+  return (value: unknown): RuntimeDriver => {
+    const runtime = assertRuntime(value);
+    const driver = drivers.get(runtime) ?? createRuntimeDriver(runtime, options);
+    drivers.set(runtime, driver);
+    return driver;
+  };
+}
+
 /**
  * Drives one runtime, turn after turn: decides from its status whether a message starts it, goes
  * into the running flow, or resumes it. Owns the running turn and its subscription; whatever ends
  * the turn also unsubscribes. Nothing here throws into the runtime.
  */
-export function createRuntimeDriver(
+function createRuntimeDriver(
   runtime: Runtime,
   options: OpenHarnessTransportOptions,
 ): RuntimeDriver {
   let turn: Turn | undefined;
-  /** Counts calls of run(): one that settles late must not end a turn that it did not start. */
+  let input: unknown;
+  /** Counts what was started: one that settles late must not end a turn that it did not start. */
   let runs = 0;
+  /** The run is over, or will be: a runtime that still says "running" is not believed. */
+  let isOver = false;
 
   function status(): RuntimeStatus | undefined {
     try {
-      return runtime.getSnapshot().status;
+      const now = runtime.getSnapshot().status;
+      return isOver && now === 'running' ? 'aborted' : now;
     } catch {
       // A runtime that cannot tell is treated by what it can do.
       return undefined;
     }
   }
 
-  function beginTurn(): Turn {
+  function isOccupied(): boolean {
+    const now = status();
+    return turn !== undefined || now === 'running' || now === 'paused';
+  }
+
+  /** How a message gets to the runtime in the status it is in; undefined if it cannot. */
+  function wayIn(): 'start' | 'send' | 'interrupt' | 'resume' | undefined {
+    const now = status();
+    if (turn || now === 'running' || (!now && !('run' in runtime))) {
+      // Releases with pause and resume have no send: a running flow is told more by both.
+      if (runtime.pause && runtime.resume) return 'interrupt';
+      return runtime.dispatch && 'send';
+    }
+    if (now === 'paused') return 'resume';
+    return (!now || now === 'idle') && 'run' in runtime ? 'start' : undefined;
+  }
+
+  async function deliver(
+    way: ReturnType<typeof wayIn>,
+    text: string,
+    messages: UIMessage[],
+  ): Promise<void> {
+    const isSent = way === 'send';
+    const run = isSent ? runs : ++runs;
+    try {
+      if (way === 'interrupt') await runtime.pause?.();
+      subscribe();
+      // It may have spoken, and ended, while it was being subscribed to.
+      if (!turn) return;
+      // Lands at the next node's start; each message is a command of its own.
+      if (isSent) return runtime.dispatch?.({ type: 'send', message: text, runId: createId() });
+      isOver = false;
+      const snapshot = await (way === 'start' ? start(text, messages) : resume(text));
+      if (run !== runs) return;
+      isOver = true;
+      // The run may end without a terminal event: its promise then says how.
+      end(OUTCOMES[snapshot?.status ?? status() ?? 'idle']);
+    } catch (error) {
+      if (run !== runs) return;
+      isOver = !isSent;
+      end(toFailure(error), error ?? undefined);
+    }
+  }
+
+  function start(text: string, messages: UIMessage[]): Promise<RunSnapshot> {
+    const { toInput } = options;
+    input = toInput ? toInput(text, messages) : { message: text };
+    return runtime.run(input);
+  }
+
+  function resume(message: string): Promise<RunSnapshot> {
+    if (runtime.resume) return runtime.resume(message);
+    runtime.dispatch?.({ type: 'resume', message });
+    return input ? runtime.run(input) : runtime.run();
+  }
+
+  function beginTurn(): LiveLog {
     const messageId = (options.generateMessageId ?? createId)();
     const translator =
       turn?.translator.continueAs(messageId) ??
@@ -64,46 +136,18 @@ export function createRuntimeDriver(
       if (turn === begun && !options.detachOnAbort) stop();
     };
     turn = begun;
-    return begun;
+    return begun.log;
   }
 
-  function subscribe(begun: Turn): void {
+  function subscribe(): void {
+    const begun = turn;
+    if (!begun) return;
     begun.unsubscribe = runtime.onEvent((event) => {
       if (turn !== begun) return;
       begun.log.append(begun.translator.push(event));
       if (begun.translator.ended) close(begun);
     });
-  }
-
-  function deliver(text: string, messages: UIMessage[], isRunning: boolean): void {
-    const now = status();
-    if (runtime.dispatch && (isRunning || (!now && !runtime.run))) {
-      // Lands at the next node's start; each message is a command of its own.
-      runtime.dispatch({ type: 'send', message: text, runId: createId() });
-    } else if (now === 'paused') {
-      if (!runtime.resume) runtime.dispatch?.({ type: 'resume', message: text });
-      follow(runtime.resume ? runtime.resume(text) : runtime.run());
-    } else if ((!now || now === 'idle') && runtime.run) {
-      const { toInput } = options;
-      follow(runtime.run(toInput ? toInput(text, messages) : { message: text }));
-    } else {
-      throw new SabirError(RUNTIME_NOT_READY, `Its status is ${now}.`);
-    }
-  }
-
-  /** The run may end without a terminal event: its promise then says how. */
-  async function follow(running: Promise<RunSnapshot>): Promise<void> {
-    const run = ++runs;
-    try {
-      const snapshot = await running;
-      if (run === runs) end(OUTCOMES[snapshot?.status ?? status() ?? 'idle']);
-    } catch (error) {
-      if (run === runs) fail(error);
-    }
-  }
-
-  function fail(error: unknown): void {
-    end(toFailure(error), error ?? undefined);
+    if (turn !== begun) attempt(begun.unsubscribe);
   }
 
   function end(outcome?: TurnOutcome, error?: unknown): void {
@@ -115,24 +159,27 @@ export function createRuntimeDriver(
   function close({ log, unsubscribe }: Turn): void {
     turn = undefined;
     log.close();
-    attempt(() => unsubscribe?.());
+    attempt(unsubscribe);
   }
 
   function stop(): void {
-    if (!turn) return;
+    const isRunning = isOccupied();
     end({ status: 'stopped', reason: STOPPED });
-    attempt(() => {
-      if (runtime.stop) runtime.stop();
-      else runtime.dispatch?.({ type: 'abort', resumable: false, reason: STOPPED });
-    });
+    if (!isRunning) return;
+    isOver = true;
+    attempt(() =>
+      runtime.stop
+        ? runtime.stop()
+        : runtime.dispatch?.({ type: 'abort', resumable: false, reason: STOPPED }),
+    );
   }
 
   /** The turn is over already: what the runtime throws now is only worth a line in the log. */
-  function attempt(action: () => void): void {
+  async function attempt(action: (() => unknown) | undefined): Promise<void> {
     try {
-      action();
+      await action?.();
     } catch (error) {
-      options.logger?.warn('the runtime threw', { error: toErrorText(error) });
+      warn(options, 'the runtime threw', { error: toErrorText(error) });
     }
   }
 
@@ -140,21 +187,20 @@ export function createRuntimeDriver(
     get live() {
       return turn?.log;
     },
-    get status() {
-      return status();
+    get isOccupied() {
+      return isOccupied();
     },
     send(messages) {
-      const isRunning = turn !== undefined || status() === 'running';
-      const begun = beginTurn();
-      try {
-        const text = lastUserText(messages);
-        if (text === undefined) throw new SabirError(NO_USER_MESSAGE);
-        subscribe(begun);
-        deliver(text, messages, isRunning);
-      } catch (error) {
-        fail(error);
+      const text = lastUserText(messages);
+      const way = wayIn();
+      // What cannot be delivered must not end the turn that is running.
+      if (text === undefined) return failedLog(options, new SabirError(NO_USER_MESSAGE));
+      if (!way) {
+        return failedLog(options, new SabirError(RUNTIME_NOT_READY, `Its status is ${status()}.`));
       }
-      return begun.log;
+      const log = beginTurn();
+      void deliver(way, text, messages);
+      return log;
     },
     stop,
   };
@@ -185,7 +231,7 @@ function toFailure(error: unknown): TurnOutcome {
 /** The log of a turn that never reached a runtime. */
 export function endedLog(
   options: OpenHarnessOptions & { messageId?: string },
-  outcome: TurnOutcome,
+  outcome?: TurnOutcome,
   error?: unknown,
 ): LiveLog {
   const log = new LiveLog();
@@ -205,5 +251,5 @@ export function failedLog(options: OpenHarnessOptions, error: unknown): LiveLog 
 export function acknowledge(messages: UIMessage[], trigger: Trigger): LiveLog | undefined {
   const last = messages.at(-1);
   if (trigger !== 'submit-message' || last?.role !== 'assistant') return undefined;
-  return endedLog({ messageId: last.id }, { status: 'finished' });
+  return endedLog({ messageId: last.id });
 }

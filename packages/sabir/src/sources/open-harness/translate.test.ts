@@ -466,6 +466,20 @@ describe('what happens in a run', () => {
     ]);
   });
 
+  it('passes a tool’s error on, whatever it is', () => {
+    const errors = ['two\nlines', new Error('of /a/b/c.js\nwhole'), { code: 7 }, 0, false];
+    const { parts } = fold(
+      flow(...errors.map((error) => ({ type: 'agent:tool', toolName: 't', error }))),
+    );
+    expect(parts.flatMap((part) => ('errorText' in part ? [part.errorText] : []))).toEqual([
+      'two\nlines',
+      'of /a/b/c.js\nwhole',
+      '{"code":7}',
+      '0',
+      'false',
+    ]);
+  });
+
   it('ignores usage that is no number', () => {
     const usage = { inputTokens: 'many', outputTokens: 3, cacheReadInputTokens: 'x' };
     const { metadata } = fold(flow({ type: 'agent:complete', usage, totalCostUsd: 'cheap' }));
@@ -489,6 +503,31 @@ describe('what happens in a run', () => {
       metadata: { flowName: 'f' },
       parts: [{ type: 'text', text: 'more' }],
     });
+  });
+});
+
+describe('time that does not run away', () => {
+  it('pairs thousands of calls with answers that come in reverse', () => {
+    const input = (n: number) => ({ n, text: 'x'.repeat(500) });
+    const call = (n: number) => ({ type: 'agent:tool', toolName: 't', toolInput: input(n) });
+    const numbers = Array.from({ length: 3_000 }, (_, n) => n);
+    const start = performance.now();
+    const { chunks } = translate(
+      flow(
+        ...numbers.map(call),
+        ...numbers.toReversed().map((n) => ({ ...call(n), toolOutput: n })),
+      ),
+    );
+    expect(chunks.filter(({ type }) => type === 'tool-output-available')).toHaveLength(3_000);
+    expect(performance.now() - start).toBeLessThan(3_000);
+  });
+
+  it('finds a cycle in a wide value soon', () => {
+    const wide: unknown[] = Array.from({ length: 20_000 }, (_, n) => n);
+    wide.push(wide);
+    const start = performance.now();
+    translate(flow({ type: 'agent:tool', toolName: 't', toolOutput: wide }));
+    expect(performance.now() - start).toBeLessThan(2_000);
   });
 });
 

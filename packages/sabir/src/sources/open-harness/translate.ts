@@ -10,7 +10,7 @@ import type { OpenHarnessOptions } from './options.ts';
 type Block = 'text' | 'reasoning';
 type NodeData = OpenHarnessDataTypes['node'];
 type FlowStatus = OpenHarnessDataTypes['flow-status']['status'];
-type OpenCall = { id: string; toolName: string; input: unknown };
+type OpenCall = { id: string; toolName: string; input: string | undefined };
 
 /** What is known of one node invocation. */
 type Run = {
@@ -28,7 +28,7 @@ type InNode = { nodeId: string; runId: string };
 type WithContent = InNode & { content: string };
 
 /** What a translator saw of a run that goes on in the next message. */
-type Seen = { runs: Iterable<Run>; flowName: string };
+type Seen = { runs: Iterable<Run>; flowName: string; lastError: unknown };
 
 export interface OpenHarnessTranslator extends Translator<RuntimeEvent> {
   /** `error` is what a failed outcome's text is made of, where there is more than its message. */
@@ -87,7 +87,9 @@ export function createTranslator(
   let isInFlow = seen !== undefined;
   let flowName = seen?.flowName ?? options.flowName ?? '';
   let flowStatus: FlowStatus | undefined;
-  let lastError: unknown;
+  let lastError = seen?.lastError;
+  /** An error was the last thing that happened: if nothing follows, the run died of it. */
+  let isAtError = false;
   let usage: Usage | undefined;
   let totalCostUsd: number | undefined;
 
@@ -120,31 +122,24 @@ export function createTranslator(
     'command:received': [anything],
   };
 
-  function apply(event: { type?: unknown }): keyof TranslatorStats | undefined {
-    const type = event?.type;
-    if (typeof type !== 'string') return 'malformed';
+  function apply(type: string, event: Loose): keyof TranslatorStats | undefined {
     if (!Object.hasOwn(mapping, type)) return 'unknown';
     // The table pairs each type with its own event; TypeScript cannot follow the pairing.
     const known = mapping[type as 'flow:start'];
-    if (!known[0](event as Loose)) return 'malformed';
+    if (!known[0](event)) return 'malformed';
     isInFlow ||= /^(flow|node):/.test(type);
+    isAtError = false;
     accumulator.start();
     known[1]?.(event as EventOf<'flow:start'>);
     return undefined;
   }
 
-  function count(kind: keyof TranslatorStats, event: unknown): void {
+  function count(kind: keyof TranslatorStats, type: string): void {
     const counts = stats[kind];
-    const type = typeOf(event);
     const isRoom = type in counts || Object.keys(counts).length < MAX_COUNTED_TYPES;
     const key = isRoom ? type : '(others)';
     counts[key] = (counts[key] ?? 0) + 1;
-    if (counts[key] > 1) return;
-    try {
-      options.logger?.warn(`${kind} Open Harness event`, { type: key });
-    } catch {
-      // A logger that throws must not break the runtime that is calling us.
-    }
+    if (counts[key] === 1) warn(options, `${kind} Open Harness event`, { type: key });
   }
 
   function runOf({ runId, nodeId }: InNode): Run {
@@ -200,6 +195,7 @@ export function createTranslator(
   function failNode(event: EventOf<'node:error'>): void {
     const run = runOf(event);
     lastError = event.error ?? lastError;
+    isAtError = true;
     const text = errorText(lastError);
     finishNode(run, text);
     showRun(run, 'error', text);
@@ -219,6 +215,7 @@ export function createTranslator(
     const run = runOf(event);
     run.hasFailed = true;
     lastError = event.message ?? lastError;
+    isAtError = true;
     showRun(run, 'error', errorText(lastError));
     endBare(FAILED);
   }
@@ -269,12 +266,11 @@ export function createTranslator(
     const ask = () => accumulator.toolInput(undefined, toolName, toolInput, RUNS_WITH_THE_AGENT);
     const hasError = error !== undefined && error !== null;
     if (!hasError && !('toolOutput' in event) && event.durationMs === undefined) {
-      calls.push({ id: ask(), toolName, input: toolInput });
+      calls.push({ id: ask(), toolName, input: toJsonText(toolInput) });
       return;
     }
     const id = takeAskedCall(calls, toolName, toolInput)?.id ?? ask();
-    // A tool's error is the agent's data: its text is passed on as it is.
-    if (hasError) accumulator.toolError(id, typeof error === 'string' ? error : toErrorText(error));
+    if (hasError) accumulator.toolError(id, toToolErrorText(error));
     else accumulator.toolOutput(id, event.toolOutput);
   }
 
@@ -316,7 +312,8 @@ export function createTranslator(
     end(outcome);
   }
 
-  function end(outcome?: TurnOutcome, error?: unknown): void {
+  function end(given?: TurnOutcome, error?: unknown): void {
+    const outcome = isAtError && given?.status === 'finished' ? FAILED : given;
     const metadata: MessageMetadata = {};
     if (usage) metadata.usage = usage;
     if (totalCostUsd !== undefined) metadata.totalCostUsd = totalCostUsd;
@@ -350,15 +347,19 @@ export function createTranslator(
     push(event) {
       if (accumulator.isEnded) return [];
       const { repairs } = accumulator;
-      let problem: keyof TranslatorStats | undefined;
+      let type = '(no type)';
+      let problem: keyof TranslatorStats | undefined = 'malformed';
       try {
-        problem = apply(event as { type?: unknown });
-        if (accumulator.repairs !== repairs) problem = 'malformed';
+        const given = (event as { type?: unknown } | null | undefined)?.type;
+        if (typeof given === 'string') {
+          type = given;
+          problem = apply(type, event as Loose);
+          if (accumulator.repairs !== repairs) problem = 'malformed';
+        }
       } catch {
         // A proxy or a getter of somebody else's event threw: the rest of the turn is still good.
-        problem = 'malformed';
       }
-      if (problem) count(problem, event);
+      if (problem) count(problem, type);
       return accumulator.take();
     },
     end(outcome, error) {
@@ -366,18 +367,21 @@ export function createTranslator(
       return accumulator.take();
     },
     continueAs: (messageId) =>
-      createTranslator({ ...options, messageId }, { runs: runs.values(), flowName }),
+      createTranslator({ ...options, messageId }, { runs: runs.values(), flowName, lastError }),
   };
 }
 
-function typeOf(event: unknown): string {
+/** A logger that throws must not break the runtime that is calling us. */
+export function warn(
+  { logger }: OpenHarnessOptions,
+  message: string,
+  details: Record<string, unknown>,
+): void {
   try {
-    const { type } = event as { type: unknown };
-    if (typeof type === 'string') return type;
+    logger?.warn(message, details);
   } catch {
-    // Null, undefined, or a getter that throws: it has no type that could be counted.
+    // There is nobody left to tell.
   }
-  return '(no type)';
 }
 
 /**
@@ -385,21 +389,29 @@ function typeOf(event: unknown): string {
  * has an id: the oldest open call of that name with the same input is the one that is answered.
  */
 function takeAskedCall(calls: OpenCall[], toolName: string, input: unknown): OpenCall | undefined {
+  const text = toJsonText(input);
   let index = calls.findIndex(
-    (call) => call.toolName === toolName && (input === undefined || sameJson(call.input, input)),
+    (call) => call.toolName === toolName && (input === undefined || call.input === text),
   );
   // The runtime names a tool "unknown" when it lost track of the call: with one open it is that.
   if (index < 0 && toolName === 'unknown' && calls.length === 1) index = 0;
   return index < 0 ? undefined : calls.splice(index, 1)[0];
 }
 
-function sameJson(a: unknown, b: unknown): boolean {
+/** Undefined for what JSON cannot say: nothing, or a cycle. */
+function toJsonText(value: unknown): string | undefined {
   try {
-    return a === b || JSON.stringify(a) === JSON.stringify(b);
+    return JSON.stringify(value);
   } catch {
-    // Cyclic or otherwise not JSON: only the same object is the same.
-    return false;
+    return undefined;
   }
+}
+
+/** A tool's error is the agent's data: it is passed on as it is. */
+function toToolErrorText(error: unknown): string {
+  if (typeof error === 'string') return error;
+  const { message } = error as { message?: unknown };
+  return typeof message === 'string' ? message : (toJsonText(error) ?? toErrorText(error));
 }
 
 function add(sum: Usage, key: keyof Usage, value: unknown): void {

@@ -385,6 +385,28 @@ describe('ends of a turn', () => {
     }
   });
 
+  it('runs a resumed flow on with the input that it was started with', async () => {
+    const runtime = manualRuntime('idle');
+    const transport = new OpenHarnessChatTransport(runtime);
+    await transport.sendMessages(send('one'));
+    runtime.status = 'paused';
+    runtime.settle[0]?.resolve('paused');
+    await vi.waitFor(() => expect(runtime.listeners.size).toBe(0));
+    await transport.sendMessages(send('two'));
+    expect(runtime.commands).toEqual([{ type: 'resume', message: 'two' }]);
+    expect(runtime.run.mock.calls).toEqual([[{ message: 'one' }], [{ message: 'one' }]]);
+  });
+
+  it('ends a paused run when it is stopped', async () => {
+    const runtime = manualRuntime('idle');
+    const transport = new OpenHarnessChatTransport(() => runtime);
+    await transport.sendMessages(send('one'));
+    runtime.status = 'paused';
+    runtime.emit({ type: 'flow:paused' });
+    transport.stop('chat');
+    expect(runtime.commands).toMatchObject([{ type: 'abort' }]);
+  });
+
   it('does not let a run that was paused end the turn that resumed it', async () => {
     const runtime = manualRuntime('idle');
     const transport = new OpenHarnessChatTransport(runtime);
@@ -397,6 +419,121 @@ describe('ends of a turn', () => {
     runtime.say('still here');
     runtime.settle[1]?.resolve('complete');
     expect(textOf(await readAll(second))).toBe('still here');
+  });
+});
+
+describe('a runtime that does not say the truth', () => {
+  it('is not believed to run after its run() has rejected: the next message gets a new one', async () => {
+    const runtimes = [manualRuntime('idle'), manualRuntime('idle')];
+    let made = 0;
+    const transport = new OpenHarnessChatTransport(() => runtimes[made++] as Runtime);
+    const first = await transport.sendMessages(send('one'));
+    Object.assign(runtimes[0] as object, { status: 'running' });
+    runtimes[0]?.settle[0]?.reject(new Error('Execution stalled'));
+    expect(errorOf(await readAll(first))).toBe('Execution stalled');
+    const second = await transport.sendMessages(send('two'));
+    runtimes[1]?.settle[0]?.resolve('complete');
+    await readAll(second);
+    expect([made, runtimes[0]?.commands]).toEqual([2, []]);
+  });
+
+  it('is not believed to run after it was told to stop', async () => {
+    const runtimes = [manualRuntime('idle'), manualRuntime('idle')];
+    let made = 0;
+    const transport = new OpenHarnessChatTransport(() => runtimes[made++] as Runtime);
+    await transport.sendMessages(send('one'));
+    Object.assign(runtimes[0] as object, { status: 'running' });
+    transport.stop('chat');
+    await transport.sendMessages(send('two'));
+    expect(runtimes[1]?.run).toHaveBeenCalledOnce();
+  });
+
+  it.each([{ message: Object.create(null) }, Object.create(null)])(
+    'may reject with what cannot even be read',
+    async (reason) => {
+      const runtime = manualRuntime('idle');
+      const stream = await new OpenHarnessChatTransport(runtime).sendMessages(send('hi'));
+      runtime.settle[0]?.reject(reason);
+      expect(errorOf(await readAll(stream))).toBe('The agent could not finish its answer.');
+      expect(runtime.listeners.size).toBe(0);
+    },
+  );
+
+  it('may end while it is being subscribed to: then it is not run, and left', async () => {
+    const runtime = manualRuntime('idle');
+    const { onEvent } = runtime;
+    runtime.onEvent = (listener) => {
+      const leave = onEvent(listener);
+      runtime.emit({ type: 'flow:complete', status: 'complete' });
+      return leave;
+    };
+    const stream = await new OpenHarnessChatTransport(runtime).sendMessages(send('hi'));
+    expect(outcomeOf(await readAll(stream))).toMatchObject({ outcome: 'finished' });
+    expect([runtime.run.mock.calls, runtime.listeners.size]).toEqual([[], 0]);
+  });
+
+  it('failed where an error was the last it said, even if run() resolves', async () => {
+    const runtime = manualRuntime('idle');
+    const stream = await new OpenHarnessChatTransport(runtime).sendMessages(send('hi'));
+    runtime.emit({ type: 'node:error', nodeId: 'n', runId: 'r', error: 'Out of tokens' });
+    runtime.settle[0]?.resolve('complete');
+    expect(errorOf(await readAll(stream))).toBe('Out of tokens');
+  });
+});
+
+describe('messages that cannot be delivered', () => {
+  it('leave the turn that is running alone', async () => {
+    const { dispatch: _, ...runtime } = manualRuntime('idle');
+    const transport = new OpenHarnessChatTransport(runtime as unknown as Runtime);
+    const first = await transport.sendMessages(send('one'));
+    runtime.say('still ');
+    const refused = await readAll(await transport.sendMessages(send('two')));
+    expect(outcomeOf(refused)).toMatchObject({ code: 'runtime-not-ready' });
+    const silent = await readAll(await transport.sendMessages(send('', { messages: [] })));
+    expect(outcomeOf(silent)).toMatchObject({ code: 'no-user-message' });
+    runtime.say('here');
+    runtime.settle[0]?.resolve('complete');
+    expect(textOf(await readAll(first))).toBe('still here');
+  });
+});
+
+describe('a running runtime with pause and resume', () => {
+  it('is paused and resumed with the message, since it has no send', async () => {
+    const base = manualRuntime('idle');
+    const steps: string[] = [];
+    const resumed = Promise.withResolvers<{ status: RuntimeStatus }>();
+    const runtime = Object.assign(base, {
+      pause: async () => {
+        steps.push(`pause with ${base.listeners.size} listeners`);
+        base.settle[0]?.resolve('paused');
+      },
+      resume: (message?: string) => {
+        steps.push(`resume ${message}`);
+        return resumed.promise;
+      },
+      stop: vi.fn(),
+    });
+    const transport = new OpenHarnessChatTransport(() => runtime);
+    const first = await transport.sendMessages(send('one'));
+    runtime.say('half');
+    const second = await transport.sendMessages(send('two'));
+    await vi.waitFor(() => expect(steps).toEqual(['pause with 0 listeners', 'resume two']));
+    runtime.say('rest');
+    resumed.resolve({ status: 'complete' });
+    expect([textOf(await readAll(first)), textOf(await readAll(second))]).toEqual(['half', 'rest']);
+    expect(runtime.commands).toEqual([]);
+  });
+
+  it('may reject when it is stopped', async () => {
+    const warn = vi.fn();
+    const runtime = Object.assign(manualRuntime('idle'), {
+      stop: () => Promise.reject(new Error('cannot')),
+    });
+    const transport = new OpenHarnessChatTransport(runtime, { logger: { warn } });
+    await readAll(await transport.sendMessages(send('hi')).finally(() => transport.stop('chat')));
+    await vi.waitFor(() =>
+      expect(warn).toHaveBeenCalledWith('the runtime threw', expect.anything()),
+    );
   });
 });
 
@@ -531,6 +668,16 @@ describe('reconnecting', () => {
     expect(textOf(await readAll(first))).toBe('abcd');
   });
 
+  it('gives null to who has left already', async () => {
+    const { create, go } = waitingFlow();
+    const transport = new OpenHarnessChatTransport(create);
+    const stream = await transport.sendMessages(send('hi'));
+    const abortSignal = AbortSignal.abort();
+    expect(await transport.reconnectToStream({ chatId: 'chat', abortSignal })).toBeNull();
+    go();
+    await readAll(stream);
+  });
+
   it('gives null where nothing runs: another chat, or a turn that is over', async () => {
     const transport = new OpenHarnessChatTransport(echo);
     expect(await transport.reconnectToStream({ chatId: 'chat' })).toBeNull();
@@ -595,6 +742,32 @@ describe('many and much', () => {
       const inputs = chunks.flatMap((chunk) => ('input' in chunk ? [chunk.input] : []));
       expect(new Set(inputs)).toEqual(new Set([`m${n}`]));
     }
+  });
+
+  it('knows every chat that was started at the same time', async () => {
+    const flows = ['a', 'b', 'c'].map(() => waitingFlow());
+    let made = 0;
+    const transport = new OpenHarnessChatTransport(async () => flows[made++]?.create() as Runtime);
+    const streams = await Promise.all(
+      ['a', 'b', 'c'].map((chatId) => transport.sendMessages(send('hi', { chatId }))),
+    );
+    for (const chatId of ['a', 'b', 'c']) {
+      expect(await transport.reconnectToStream({ chatId })).not.toBeNull();
+      transport.stop(chatId);
+    }
+    for (const stream of streams) {
+      expect(outcomeOf(await readAll(stream))).toMatchObject({ outcome: 'stopped' });
+    }
+  });
+
+  it('sends two messages of one chat into one run, even at the same time', async () => {
+    const runtime = manualRuntime('idle');
+    const create = vi.fn(async () => runtime);
+    const transport = new OpenHarnessChatTransport(create);
+    await Promise.all([transport.sendMessages(send('one')), transport.sendMessages(send('two'))]);
+    expect(create).toHaveBeenCalledOnce();
+    expect(runtime.run).toHaveBeenCalledExactlyOnceWith({ message: 'one' });
+    expect(runtime.commands).toMatchObject([{ type: 'send', message: 'two' }]);
   });
 
   it('streams 200,000 deltas with flat memory to a reader that discards them [EC-4]', async () => {

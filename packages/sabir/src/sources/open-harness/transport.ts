@@ -7,7 +7,7 @@ import type { OpenHarnessTransportOptions } from './options.ts';
 import {
   acknowledge,
   assertRuntime,
-  createRuntimeDriver,
+  createDrivers,
   endedLog,
   failedLog,
   type RuntimeDriver,
@@ -38,10 +38,11 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
   readonly resumeStreamIsReplay = true;
   #runtime: Runtime | (() => Runtime | Promise<Runtime>);
   #options: OpenHarnessTransportOptions;
-  /** One driver a runtime, however often a factory gives the same one. */
-  #drivers = new WeakMap<Runtime, RuntimeDriver>();
+  #driverOf: (runtime: unknown) => RuntimeDriver;
   /** Which runtime a chat is on while that runs or is paused. */
   #chats = new Map<string, RuntimeDriver>();
+  /** Chats whose runtime is being made: the next message waits to see it. */
+  #starting = new Map<string, Promise<unknown>>();
 
   constructor(
     runtime: Runtime | (() => Runtime | Promise<Runtime>),
@@ -49,6 +50,7 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
   ) {
     this.#runtime = typeof runtime === 'function' ? runtime : assertRuntime(runtime);
     this.#options = options;
+    this.#driverOf = createDrivers(options);
   }
 
   async sendMessages(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
@@ -57,15 +59,29 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
     const messages = options.messages as MessageLike[] as UIMessage[];
     const acknowledged = acknowledge(messages, trigger);
     if (acknowledged) return this.#view(acknowledged);
-    if (abortSignal?.aborted) return this.#view(endedLog(this.#options, { status: 'stopped' }));
-    let driver: RuntimeDriver;
+    const earlier = this.#starting.get(chatId);
+    if (earlier) await earlier;
+    const starting = abortSignal?.aborted ? undefined : this.#driverFor(chatId, trigger);
+    this.#starting.set(
+      chatId,
+      Promise.resolve(starting).catch(() => undefined),
+    );
     try {
-      driver = await this.#driverFor(chatId, trigger);
+      const driver = await starting;
+      if (!driver || abortSignal?.aborted) {
+        return this.#view(endedLog(this.#options, { status: 'stopped' }));
+      }
+      for (const [id, other] of this.#chats) {
+        // A runtime carries on with whichever chat wrote last.
+        if (other === driver || !other.isOccupied) this.#chats.delete(id);
+      }
+      this.#chats.set(chatId, driver);
+      return this.#view(driver.send(messages), driver, abortSignal);
     } catch (error) {
       return this.#view(failedLog(this.#options, error));
+    } finally {
+      this.#starting.delete(chatId);
     }
-    if (abortSignal?.aborted) return this.#view(endedLog(this.#options, { status: 'stopped' }));
-    return this.#view(driver.send(messages), driver, abortSignal);
   }
 
   /** The chat's running turn from its first chunk, compacted; null if none is running. */
@@ -73,7 +89,9 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
     options: ReconnectOptions,
   ): Promise<ReadableStream<PortableChunk> | null> {
     const driver = this.#chats.get(options.chatId);
-    return driver?.live ? this.#view(driver.live, driver, options.abortSignal) : null;
+    const { abortSignal } = options;
+    if (!driver?.live || abortSignal?.aborted) return null;
+    return this.#view(driver.live, driver, abortSignal);
   }
 
   /** Stops the chat's running turn, for every viewer of it. */
@@ -84,20 +102,12 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
   async #driverFor(chatId: string, trigger: Trigger): Promise<RuntimeDriver> {
     const given = this.#runtime;
     const current = this.#chats.get(chatId);
-    if (current && isOccupied(current)) {
-      // A given runtime has only this one run: it can be told more, not be started afresh.
-      if (trigger === 'submit-message' || typeof given !== 'function') return current;
+    if (typeof given !== 'function') return this.#driverOf(given);
+    if (current?.isOccupied) {
+      if (trigger === 'submit-message') return current;
       current.stop();
     }
-    const runtime = typeof given === 'function' ? assertRuntime(await given()) : given;
-    const driver = this.#drivers.get(runtime) ?? createRuntimeDriver(runtime, this.#options);
-    this.#drivers.set(runtime, driver);
-    for (const [id, other] of this.#chats) {
-      // A runtime carries on with whichever chat wrote last.
-      if (other === driver || !isOccupied(other)) this.#chats.delete(id);
-    }
-    this.#chats.set(chatId, driver);
-    return driver;
+    return this.#driverOf(await given());
   }
 
   #view(log: LiveLog, driver?: RuntimeDriver, signal?: AbortSignal): ReadableStream<PortableChunk> {
@@ -110,8 +120,4 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
     // The translator writes nothing that an AI SDK client of any major could not parse.
     return log.read(detachOnAbort ? signal : undefined) as ReadableStream<PortableChunk>;
   }
-}
-
-function isOccupied(driver: RuntimeDriver): boolean {
-  return driver.live !== undefined || driver.status === 'running' || driver.status === 'paused';
 }
