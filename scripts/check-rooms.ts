@@ -12,8 +12,15 @@ const SRC = join(ROOT, 'packages/sabir/src');
 const ROOMS = [
   ['chunks.ts'],
   ['chunk-shapes.ts', 'outcome.ts', 'message.ts', 'json.ts', 'id.ts', 'errors.ts'],
-  ['translator.ts', 'accumulator.ts', 'compact.ts', 'downgrade.ts', 'sse.ts', 'chat-request.ts'],
-  ['verify-shape.ts', 'partial-json.ts', 'message-draft.ts'],
+  [
+    'translator.ts',
+    'accumulator-core.ts',
+    'compact.ts',
+    'downgrade.ts',
+    'sse.ts',
+    'chat-request.ts',
+  ],
+  ['accumulator.ts', 'verify-shape.ts', 'partial-json.ts', 'message-draft.ts'],
   ['verify.ts', 'fold-tools.ts', 'live-log.ts', 'sse-response.ts'],
   ['fold.ts'],
   ['sources/'],

@@ -23,7 +23,7 @@ export const RUN_FAILED = /* @__PURE__ */ define(
   502,
   true,
   'The agent could not finish its answer.',
-  'See cause.',
+  'Send the message again.',
 );
 export const RUN_ABORTED = /* @__PURE__ */ define(
   'run-aborted',

@@ -1,8 +1,5 @@
-export {
-  createMessageAccumulator,
-  type MessageAccumulator,
-  type ToolCallOptions,
-} from './accumulator.ts';
+export { createMessageAccumulator, type MessageAccumulator } from './accumulator.ts';
+export type { ToolCallOptions } from './accumulator-core.ts';
 export type {
   AiSdkMajor,
   Chunk,

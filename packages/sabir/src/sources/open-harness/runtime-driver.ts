@@ -29,7 +29,7 @@ export interface RuntimeDriver {
 }
 
 const STOPPED = 'stopped by the user';
-const CONTINUED = 'continued in another message';
+const CONTINUED = 'continued';
 
 /** One driver a runtime, however often a factory gives the same one. */
 export function createDrivers(options: OpenHarnessTransportOptions) {

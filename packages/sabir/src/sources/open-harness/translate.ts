@@ -1,4 +1,4 @@
-import { createMessageAccumulator } from '../../accumulator.ts';
+import { createAccumulatorCore } from '../../accumulator-core.ts';
 import type { Chunk } from '../../chunks.ts';
 import { RUN_ABORTED, RUN_FAILED, toErrorText } from '../../errors.ts';
 import { createId } from '../../id.ts';
@@ -74,7 +74,7 @@ export function createTranslator(
   options: OpenHarnessOptions & { messageId?: string },
   seen?: Seen,
 ): OpenHarnessTranslator {
-  const accumulator = createMessageAccumulator(
+  const accumulator = createAccumulatorCore(
     options.messageId ?? (options.generateMessageId ?? createId)(),
   );
   const stats: TranslatorStats = { unknown: Object.create(null), malformed: Object.create(null) };
