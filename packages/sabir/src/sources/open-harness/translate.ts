@@ -77,7 +77,7 @@ export function createTranslator(
   const accumulator = createAccumulatorCore(
     options.messageId ?? (options.generateMessageId ?? createId)(),
   );
-  const stats: TranslatorStats = { unknown: Object.create(null), malformed: Object.create(null) };
+  const stats: TranslatorStats = { unknown: {}, malformed: {} };
   const runs = new Map<string, Run>();
   for (const run of seen?.runs ?? []) runs.set(run.id, { ...run, calls: [] });
   let lastRun: Run | undefined;
@@ -136,9 +136,9 @@ export function createTranslator(
 
   function count(kind: keyof TranslatorStats, type: string): void {
     const counts = stats[kind];
-    const isRoom = type in counts || Object.keys(counts).length < MAX_COUNTED_TYPES;
+    const isRoom = Object.hasOwn(counts, type) || Object.keys(counts).length < MAX_COUNTED_TYPES;
     const key = isRoom ? type : '(others)';
-    counts[key] = (counts[key] ?? 0) + 1;
+    counts[key] = (Object.hasOwn(counts, key) ? (counts[key] as number) : 0) + 1;
     if (counts[key] === 1) warn(options, `${kind} Open Harness event`, { type: key });
   }
 
