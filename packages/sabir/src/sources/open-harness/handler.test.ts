@@ -161,7 +161,7 @@ describe('createOpenHarnessHandler', () => {
     });
     expect(verifyChunks(chunks)).toEqual([]);
     expect(error).toHaveBeenCalledExactlyOnceWith('the runtime could not be created', {
-      error: 'Error: No API key in the environment',
+      error: new Error('No API key in the environment'),
     });
   });
 
@@ -196,6 +196,17 @@ describe('createOpenHarnessHandler', () => {
       expect(headers.get('cache-control')).toBe('no-store');
     }
     expect(answers[4]?.headers.get('allow')).toBe('POST');
+  });
+
+  it('can refuse with one and the same response twice', async () => {
+    const refusal = new Response('no', { status: 403 });
+    const handler = createOpenHarnessHandler(() => {
+      throw refusal;
+    });
+    for (let n = 0; n < 2; n++) {
+      const answer = await handler(post(body()));
+      expect([answer.status, await answer.text()]).toEqual([403, 'no']);
+    }
   });
 
   it('sends no comments when told so', async () => {

@@ -51,8 +51,11 @@ export function createOpenHarnessHandler(
     } catch (cause) {
       if (cause instanceof Response || cause instanceof SabirError) throw cause;
       // What a factory says may hold an address or a key: it goes to the operator only.
-      const { logger = console } = options;
-      logger.error?.('the runtime could not be created', { error: String(cause) });
+      try {
+        (options.logger ?? console).error?.('the runtime could not be created', { error: cause });
+      } catch {
+        // A logger that throws does not change the answer.
+      }
       return failedLog(options, new SabirError(RUN_FAILED, undefined, { cause }));
     }
     // The client may have left while the runtime was being made.
@@ -78,7 +81,10 @@ export function createOpenHarnessHandler(
       const log = await start(context);
       return answer(toSseBody(log.read(), keepAliveMs), 200, SSE_HEADERS);
     } catch (error) {
-      if (error instanceof Response) return answer(error.body, error.status, error.headers);
+      // Cloned, because it may be a constant that is thrown again.
+      if (error instanceof Response) {
+        return answer(error.clone().body, error.status, error.headers);
+      }
       if (!(error instanceof SabirError)) throw error;
       const { code, status, message, remedy } = error;
       return answer(JSON.stringify({ code, message, remedy }), status, {

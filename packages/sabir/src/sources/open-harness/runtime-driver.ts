@@ -51,6 +51,8 @@ function createRuntimeDriver(
   runtime: Runtime,
   options: OpenHarnessTransportOptions,
 ): RuntimeDriver {
+  // Without it there is only an agent, which nobody starts and no flow is around.
+  const hasRun = 'run' in runtime;
   let turn: Turn | undefined;
   let input: unknown;
   /** Counts what was started: one that settles late must not end a turn that it did not start. */
@@ -61,7 +63,8 @@ function createRuntimeDriver(
   function status(): RuntimeStatus | undefined {
     try {
       const now = runtime.getSnapshot().status;
-      return isOver && now === 'running' ? 'aborted' : now;
+      if (now !== 'running') isOver = false;
+      return isOver ? 'aborted' : now;
     } catch {
       // A runtime that cannot tell is treated by what it can do.
       return undefined;
@@ -74,40 +77,31 @@ function createRuntimeDriver(
   }
 
   /** How a message gets to the runtime in the status it is in; undefined if it cannot. */
-  function wayIn(): 'start' | 'send' | 'interrupt' | 'resume' | undefined {
+  function wayIn(): 'start' | 'send' | 'resume' | undefined {
     const now = status();
-    if (turn || now === 'running' || (!now && !('run' in runtime))) {
-      // Releases with pause and resume have no send: a running flow is told more by both.
-      if (runtime.pause && runtime.resume) return 'interrupt';
-      return runtime.dispatch && 'send';
-    }
     if (now === 'paused') return 'resume';
-    return (!now || now === 'idle') && 'run' in runtime ? 'start' : undefined;
+    if (turn || now === 'running' || (!now && !hasRun)) {
+      // Releases that have `resume` for it take no messages while they run.
+      return runtime.dispatch && !runtime.resume ? 'send' : undefined;
+    }
+    return (!now || now === 'idle') && hasRun ? 'start' : undefined;
   }
 
-  async function deliver(
-    way: ReturnType<typeof wayIn>,
-    text: string,
-    messages: UIMessage[],
-  ): Promise<void> {
-    const isSent = way === 'send';
-    const run = isSent ? runs : ++runs;
+  /** Listens, and starts what there is to start: how that settles may be all that is ever said. */
+  async function follow(start?: () => Promise<RunSnapshot>): Promise<void> {
+    const run = start ? ++runs : runs;
     try {
-      if (way === 'interrupt') await runtime.pause?.();
       subscribe();
       // It may have spoken, and ended, while it was being subscribed to.
-      if (!turn) return;
-      // Lands at the next node's start; each message is a command of its own.
-      if (isSent) return runtime.dispatch?.({ type: 'send', message: text, runId: createId() });
+      if (!turn || !start) return;
       isOver = false;
-      const snapshot = await (way === 'start' ? start(text, messages) : resume(text));
+      const snapshot = await start();
       if (run !== runs) return;
       isOver = true;
-      // The run may end without a terminal event: its promise then says how.
-      end(OUTCOMES[snapshot?.status ?? status() ?? 'idle']);
+      end(OUTCOMES[snapshot?.status ?? status() ?? 'complete'] ?? OUTCOMES.complete);
     } catch (error) {
       if (run !== runs) return;
-      isOver = !isSent;
+      isOver = Boolean(start);
       end(toFailure(error), error ?? undefined);
     }
   }
@@ -128,8 +122,7 @@ function createRuntimeDriver(
     const messageId = (options.generateMessageId ?? createId)();
     const translator =
       turn?.translator.continueAs(messageId) ??
-      // Only an agent that has no run() of its own, and so no flow, ends a turn by itself.
-      createTranslator({ ...options, bare: 'run' in runtime ? false : undefined, messageId });
+      createTranslator({ ...options, bare: hasRun ? false : undefined, messageId });
     end({ status: 'stopped', reason: CONTINUED });
     const begun: Turn = { translator, log: new LiveLog() };
     begun.log.onAbandoned = () => {
@@ -145,7 +138,9 @@ function createRuntimeDriver(
     begun.unsubscribe = runtime.onEvent((event) => {
       if (turn !== begun) return;
       begun.log.append(begun.translator.push(event));
-      if (begun.translator.ended) close(begun);
+      if (!begun.translator.ended) return;
+      isOver = hasRun;
+      close(begun);
     });
     if (turn !== begun) attempt(begun.unsubscribe);
   }
@@ -166,7 +161,7 @@ function createRuntimeDriver(
     const isRunning = isOccupied();
     end({ status: 'stopped', reason: STOPPED });
     if (!isRunning) return;
-    isOver = true;
+    isOver = hasRun;
     attempt(() =>
       runtime.stop
         ? runtime.stop()
@@ -194,12 +189,17 @@ function createRuntimeDriver(
       const text = lastUserText(messages);
       const way = wayIn();
       // What cannot be delivered must not end the turn that is running.
-      if (text === undefined) return failedLog(options, new SabirError(NO_USER_MESSAGE));
-      if (!way) {
-        return failedLog(options, new SabirError(RUNTIME_NOT_READY, `Its status is ${status()}.`));
+      try {
+        if (text === undefined) throw new SabirError(NO_USER_MESSAGE);
+        if (!way) throw new SabirError(RUNTIME_NOT_READY);
+        // Lands at the next node's start; each message is a command of its own.
+        if (way === 'send') runtime.dispatch?.({ type: 'send', message: text, runId: createId() });
+      } catch (error) {
+        return failedLog(options, error);
       }
       const log = beginTurn();
-      void deliver(way, text, messages);
+      if (way === 'start') void follow(() => start(text, messages));
+      else void follow(way === 'resume' ? () => resume(text) : undefined);
       return log;
     },
     stop,

@@ -28,7 +28,7 @@ type InNode = { nodeId: string; runId: string };
 type WithContent = InNode & { content: string };
 
 /** What a translator saw of a run that goes on in the next message. */
-type Seen = { runs: Iterable<Run>; flowName: string; lastError: unknown };
+type Seen = { runs: Iterable<Run>; isInFlow: boolean; flowName: string; lastError: unknown };
 
 export interface OpenHarnessTranslator extends Translator<RuntimeEvent> {
   /** `error` is what a failed outcome's text is made of, where there is more than its message. */
@@ -84,7 +84,7 @@ export function createTranslator(
   /** Whose block is open: a delta of another run begins a new one. */
   let blockRun: Run | undefined;
   let stepRun: Run | undefined;
-  let isInFlow = seen !== undefined;
+  let isInFlow = seen?.isInFlow ?? false;
   let flowName = seen?.flowName ?? options.flowName ?? '';
   let flowStatus: FlowStatus | undefined;
   let lastError = seen?.lastError;
@@ -367,7 +367,10 @@ export function createTranslator(
       return accumulator.take();
     },
     continueAs: (messageId) =>
-      createTranslator({ ...options, messageId }, { runs: runs.values(), flowName, lastError }),
+      createTranslator(
+        { ...options, messageId },
+        { runs: runs.values(), isInFlow, flowName, lastError },
+      ),
   };
 }
 

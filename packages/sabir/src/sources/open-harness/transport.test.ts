@@ -320,7 +320,7 @@ describe('ends of a turn', () => {
         return (outcomeOf(chunks) as { outcome?: string } | undefined)?.outcome;
       }),
     );
-    expect(seen).toEqual(['finished', 'paused', 'failed', undefined]);
+    expect(seen).toEqual(['finished', 'paused', 'failed', 'finished']);
   });
 
   it('shows why run() rejected, once, in words for people [SC-006]', async () => {
@@ -498,30 +498,21 @@ describe('messages that cannot be delivered', () => {
 });
 
 describe('a running runtime with pause and resume', () => {
-  it('is paused and resumed with the message, since it has no send', async () => {
-    const base = manualRuntime('idle');
-    const steps: string[] = [];
-    const resumed = Promise.withResolvers<{ status: RuntimeStatus }>();
-    const runtime = Object.assign(base, {
-      pause: async () => {
-        steps.push(`pause with ${base.listeners.size} listeners`);
-        base.settle[0]?.resolve('paused');
-      },
-      resume: (message?: string) => {
-        steps.push(`resume ${message}`);
-        return resumed.promise;
-      },
+  it('takes no message while it runs, and its turn goes on', async () => {
+    const runtime = Object.assign(manualRuntime('idle'), {
+      pause: vi.fn(),
+      resume: vi.fn(),
       stop: vi.fn(),
     });
     const transport = new OpenHarnessChatTransport(() => runtime);
     const first = await transport.sendMessages(send('one'));
-    runtime.say('half');
-    const second = await transport.sendMessages(send('two'));
-    await vi.waitFor(() => expect(steps).toEqual(['pause with 0 listeners', 'resume two']));
-    runtime.say('rest');
-    resumed.resolve({ status: 'complete' });
-    expect([textOf(await readAll(first)), textOf(await readAll(second))]).toEqual(['half', 'rest']);
-    expect(runtime.commands).toEqual([]);
+    runtime.say('half ');
+    const refused = await readAll(await transport.sendMessages(send('two')));
+    expect(outcomeOf(refused)).toMatchObject({ code: 'runtime-not-ready' });
+    runtime.say('whole');
+    runtime.settle[0]?.resolve('complete');
+    expect(textOf(await readAll(first))).toBe('half whole');
+    expect([runtime.commands, runtime.pause.mock.calls]).toEqual([[], []]);
   });
 
   it('may reject when it is stopped', async () => {
@@ -534,6 +525,133 @@ describe('a running runtime with pause and resume', () => {
     await vi.waitFor(() =>
       expect(warn).toHaveBeenCalledWith('the runtime threw', expect.anything()),
     );
+  });
+});
+
+describe('what a runtime says of itself', () => {
+  it('counts when it was paused by us and resumed by somebody else', async () => {
+    const runtime = manualRuntime('idle');
+    const transport = new OpenHarnessChatTransport(runtime);
+    await readAll(
+      await transport.sendMessages(send('one')).finally(() => {
+        runtime.status = 'paused';
+        runtime.settle[0]?.resolve('paused');
+      }),
+    );
+    transport.stop('other');
+    expect(await transport.reconnectToStream({ chatId: 'chat' })).toBeNull();
+    runtime.status = 'paused';
+    await transport.sendMessages(send('two'));
+    expect(runtime.commands.at(-1)).toMatchObject({ type: 'resume', message: 'two' });
+  });
+
+  it('does not count after its flow has said that it is complete', async () => {
+    const runtimes = [manualRuntime('idle'), manualRuntime('idle')];
+    let made = 0;
+    const transport = new OpenHarnessChatTransport(() => runtimes[made++] as Runtime);
+    const first = await transport.sendMessages(send('one'));
+    Object.assign(runtimes[0] as object, { status: 'running' });
+    runtimes[0]?.emit({ type: 'flow:complete', status: 'complete' });
+    await readAll(first);
+    await transport.sendMessages(send('two'));
+    expect(made).toBe(2);
+  });
+
+  it('is resumed when it is paused without having said so', async () => {
+    const runtime = manualRuntime('idle');
+    const transport = new OpenHarnessChatTransport(runtime);
+    const first = await transport.sendMessages(send('one'));
+    runtime.status = 'paused';
+    const second = await transport.sendMessages(send('two'));
+    runtime.settle[1]?.resolve('complete');
+    expect(runtime.commands).toEqual([{ type: 'resume', message: 'two' }]);
+    await Promise.all([readAll(first), readAll(second)]);
+  });
+
+  it('lets a bare agent go on in a second message, and end it', async () => {
+    const whole = manualRuntime();
+    whole.status = undefined;
+    const { run: _, ...runtime } = whole;
+    const transport = new OpenHarnessChatTransport(runtime as unknown as Runtime);
+    const first = await transport.sendMessages(send('one'));
+    runtime.say('a');
+    const second = await transport.sendMessages(send('two'));
+    runtime.say('b');
+    runtime.emit({ type: 'agent:complete', nodeId: 'n', runId: 'r' });
+    expect([textOf(await readAll(first)), textOf(await readAll(second))]).toEqual(['a', 'b']);
+    expect(runtime.listeners.size).toBe(0);
+  });
+});
+
+describe('while a runtime is being made', () => {
+  function slowFactory() {
+    const gates: PromiseWithResolvers<Runtime>[] = [];
+    const create = vi.fn(() => {
+      const gate = Promise.withResolvers<Runtime>();
+      gates.push(gate);
+      return gate.promise;
+    });
+    return { gates, create };
+  }
+
+  it('messages of one chat wait for each other, also when the first cannot start', async () => {
+    const { gates, create } = slowFactory();
+    const transport = new OpenHarnessChatTransport(create);
+    const sent = ['one', 'two', 'three'].map((text) => transport.sendMessages(send(text)));
+    await vi.waitFor(() => expect(gates).toHaveLength(1));
+    gates[0]?.reject(new Error('no'));
+    await vi.waitFor(() => expect(gates).toHaveLength(2));
+    const runtime = manualRuntime('idle');
+    gates[1]?.resolve(runtime);
+    await Promise.all(sent);
+    expect(create).toHaveBeenCalledTimes(2);
+    expect(runtime.run).toHaveBeenCalledExactlyOnceWith({ message: 'two' });
+    expect(runtime.commands).toMatchObject([{ type: 'send', message: 'three' }]);
+  });
+
+  it('an abort lets go at once, of a factory that hangs too', async () => {
+    const { create } = slowFactory();
+    const controller = new AbortController();
+    const transport = new OpenHarnessChatTransport(create);
+    const sent = transport.sendMessages(send('one', { abortSignal: controller.signal }));
+    controller.abort();
+    expect(outcomeOf(await readAll(await sent))).toMatchObject({ outcome: 'stopped' });
+  });
+
+  it('a stop waits for it and stops it, and a reconnect finds it', async () => {
+    const { gates, create } = slowFactory();
+    const runtime = manualRuntime('idle');
+    const transport = new OpenHarnessChatTransport(create);
+    const sent = transport.sendMessages(send('one'));
+    const found = transport.reconnectToStream({ chatId: 'chat' });
+    transport.stop('chat');
+    await vi.waitFor(() => expect(gates).toHaveLength(1));
+    gates[0]?.resolve(runtime);
+    expect(outcomeOf(await readAll(await sent))).toMatchObject({ outcome: 'stopped' });
+    expect(runtime.commands).toMatchObject([{ type: 'abort' }]);
+    await found;
+  });
+
+  it('a viewer who only detaches does not keep it from starting', async () => {
+    const { gates, create } = slowFactory();
+    const runtime = manualRuntime('idle');
+    const controller = new AbortController();
+    const transport = new OpenHarnessChatTransport(create, { detachOnAbort: true });
+    const sent = transport.sendMessages(send('one', { abortSignal: controller.signal }));
+    controller.abort();
+    await vi.waitFor(() => expect(gates).toHaveLength(1));
+    gates[0]?.resolve(runtime);
+    await sent;
+    expect(runtime.run).toHaveBeenCalledOnce();
+  });
+
+  it('a message of another chat that cannot be delivered takes nothing over', async () => {
+    const { dispatch: _, ...runtime } = manualRuntime('idle');
+    const transport = new OpenHarnessChatTransport(runtime as unknown as Runtime);
+    await transport.sendMessages(send('one', { chatId: 'a' }));
+    await readAll(await transport.sendMessages(send('two', { chatId: 'b' })));
+    expect(await transport.reconnectToStream({ chatId: 'a' })).not.toBeNull();
+    expect(await transport.reconnectToStream({ chatId: 'b' })).toBeNull();
   });
 });
 

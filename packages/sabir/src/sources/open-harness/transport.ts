@@ -41,8 +41,8 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
   #driverOf: (runtime: unknown) => RuntimeDriver;
   /** Which runtime a chat is on while that runs or is paused. */
   #chats = new Map<string, RuntimeDriver>();
-  /** Chats whose runtime is being made: the next message waits to see it. */
-  #starting = new Map<string, Promise<unknown>>();
+  /** The last message of a chat that is still on its way: what follows it waits for it. */
+  #underWay = new Map<string, Promise<unknown>>();
 
   constructor(
     runtime: Runtime | (() => Runtime | Promise<Runtime>),
@@ -53,61 +53,75 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
     this.#driverOf = createDrivers(options);
   }
 
-  async sendMessages(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
-    const { chatId, trigger, abortSignal } = options;
-    // Each major has parts of its own; what is read here, role and text, is the same in all.
-    const messages = options.messages as MessageLike[] as UIMessage[];
-    const acknowledged = acknowledge(messages, trigger);
-    if (acknowledged) return this.#view(acknowledged);
-    const earlier = this.#starting.get(chatId);
-    if (earlier) await earlier;
-    const starting = abortSignal?.aborted ? undefined : this.#driverFor(chatId, trigger);
-    this.#starting.set(
-      chatId,
-      Promise.resolve(starting).catch(() => undefined),
-    );
-    try {
-      const driver = await starting;
-      if (!driver || abortSignal?.aborted) {
-        return this.#view(endedLog(this.#options, { status: 'stopped' }));
-      }
-      for (const [id, other] of this.#chats) {
-        // A runtime carries on with whichever chat wrote last.
-        if (other === driver || !other.isOccupied) this.#chats.delete(id);
-      }
-      this.#chats.set(chatId, driver);
-      return this.#view(driver.send(messages), driver, abortSignal);
-    } catch (error) {
-      return this.#view(failedLog(this.#options, error));
-    } finally {
-      this.#starting.delete(chatId);
-    }
+  sendMessages(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
+    const { chatId } = options;
+    const earlier = this.#underWay.get(chatId);
+    const sending = earlier ? earlier.then(() => this.#send(options)) : this.#send(options);
+    this.#underWay.set(chatId, sending);
+    sending.then(() => this.#underWay.get(chatId) === sending && this.#underWay.delete(chatId));
+    return sending;
   }
 
   /** The chat's running turn from its first chunk, compacted; null if none is running. */
   async reconnectToStream(
     options: ReconnectOptions,
   ): Promise<ReadableStream<PortableChunk> | null> {
-    const driver = this.#chats.get(options.chatId);
-    const { abortSignal } = options;
+    const { chatId, abortSignal } = options;
+    await this.#underWay.get(chatId);
+    const driver = this.#chats.get(chatId);
     if (!driver?.live || abortSignal?.aborted) return null;
     return this.#view(driver.live, driver, abortSignal);
   }
 
   /** Stops the chat's running turn, for every viewer of it. */
   stop(chatId: string): void {
-    this.#chats.get(chatId)?.stop();
+    const sending = this.#underWay.get(chatId);
+    const stop = () => this.#chats.get(chatId)?.stop();
+    if (sending) void sending.then(stop);
+    else stop();
   }
 
-  async #driverFor(chatId: string, trigger: Trigger): Promise<RuntimeDriver> {
+  /** Never rejects: what goes wrong is said in the stream. */
+  async #send(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
+    const { chatId, trigger } = options;
+    const signal = this.#options.detachOnAbort ? undefined : options.abortSignal;
+    // Each major has parts of its own; what is read here, role and text, is the same in all.
+    const messages = options.messages as MessageLike[] as UIMessage[];
+    const acknowledged = acknowledge(messages, trigger);
+    if (acknowledged) return this.#view(acknowledged);
+    try {
+      const driver = signal?.aborted ? undefined : await this.#driverFor(chatId, trigger, signal);
+      if (!driver) return this.#view(endedLog(this.#options, { status: 'stopped' }));
+      const log = driver.send(messages);
+      if (driver.live === log) {
+        for (const [id, other] of this.#chats) {
+          // A runtime carries on with whichever chat wrote last.
+          if (other === driver || !other.isOccupied) this.#chats.delete(id);
+        }
+        this.#chats.set(chatId, driver);
+      }
+      return this.#view(log, driver, options.abortSignal);
+    } catch (error) {
+      return this.#view(failedLog(this.#options, error));
+    }
+  }
+
+  /** Undefined if the request is aborted first, so that a factory that hangs holds nobody. */
+  async #driverFor(
+    chatId: string,
+    trigger: Trigger,
+    signal: AbortSignal | undefined,
+  ): Promise<RuntimeDriver | undefined> {
     const given = this.#runtime;
-    const current = this.#chats.get(chatId);
     if (typeof given !== 'function') return this.#driverOf(given);
+    const current = this.#chats.get(chatId);
     if (current?.isOccupied) {
       if (trigger === 'submit-message') return current;
       current.stop();
     }
-    return this.#driverOf(await given());
+    const aborted = new Promise((resolve) => signal?.addEventListener('abort', resolve));
+    const runtime = await Promise.race([given(), aborted]);
+    return signal?.aborted ? undefined : this.#driverOf(runtime);
   }
 
   #view(log: LiveLog, driver?: RuntimeDriver, signal?: AbortSignal): ReadableStream<PortableChunk> {
