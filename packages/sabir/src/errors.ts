@@ -3,70 +3,63 @@
  * errors it can meet: what HTTP says, whether trying again can help, what a person is shown and
  * what a developer can do. docs/ERRORS.md is made from them.
  */
-const define = <Code extends string>(
-  code: Code,
-  status: number,
-  retryable: boolean,
-  userMessage: string,
-  remedy: string,
-) => ({ code, status, retryable, userMessage, remedy });
-
-export const RUNTIME_NOT_READY = /* @__PURE__ */ define(
-  'runtime-not-ready',
-  503,
-  false,
-  'The runtime is not ready. Start it with run(), or pass a factory: () => createRuntime().',
-  'One runtime is one run.',
-);
-export const RUN_FAILED = /* @__PURE__ */ define(
-  'run-failed',
-  502,
-  true,
-  'The agent could not finish its answer.',
-  'Send the message again.',
-);
-export const RUN_ABORTED = /* @__PURE__ */ define(
-  'run-aborted',
-  502,
-  true,
-  'The run was aborted before it finished.',
-  'Send the message again.',
-);
-export const TURN_LOST = /* @__PURE__ */ define(
-  'turn-lost',
-  502,
-  true,
-  'The connection to the agent was lost.',
-  'Send the message again.',
-);
-export const NO_USER_MESSAGE = /* @__PURE__ */ define(
-  'no-user-message',
-  400,
-  false,
-  'There is no message to answer.',
-  'Send a message with role "user".',
-);
-export const BAD_REQUEST = /* @__PURE__ */ define(
-  'bad-request',
-  400,
-  false,
-  'The request could not be understood.',
-  'POST JSON as useChat does: { id, messages: [{ id, role, parts }], trigger }.',
-);
-export const BODY_TOO_LARGE = /* @__PURE__ */ define(
-  'body-too-large',
-  413,
-  false,
-  'The message is too large.',
-  'Send less, or raise maxBodyBytes.',
-);
-export const METHOD_NOT_ALLOWED = /* @__PURE__ */ define(
-  'method-not-allowed',
-  405,
-  false,
-  'This address only takes messages.',
-  'Use POST.',
-);
+export const RUNTIME_NOT_READY = {
+  code: 'runtime-not-ready',
+  status: 503,
+  retryable: false,
+  userMessage:
+    'The runtime is not ready. Start it with run(), or pass a factory: () => createRuntime().',
+  remedy: 'One runtime is one run.',
+} as const;
+export const RUN_FAILED = {
+  code: 'run-failed',
+  status: 502,
+  retryable: true,
+  userMessage: 'The agent could not finish its answer.',
+  remedy: 'Send the message again.',
+} as const;
+export const RUN_ABORTED = {
+  code: 'run-aborted',
+  status: 502,
+  retryable: true,
+  userMessage: 'The run was aborted.',
+  remedy: 'Send the message again.',
+} as const;
+export const TURN_LOST = {
+  code: 'turn-lost',
+  status: 502,
+  retryable: true,
+  userMessage: 'The connection to the agent was lost.',
+  remedy: 'Send the message again.',
+} as const;
+export const NO_USER_MESSAGE = {
+  code: 'no-user-message',
+  status: 400,
+  retryable: false,
+  userMessage: 'There is no message to answer.',
+  remedy: 'Send a message with role "user".',
+} as const;
+export const BAD_REQUEST = {
+  code: 'bad-request',
+  status: 400,
+  retryable: false,
+  userMessage: 'The request could not be understood.',
+  remedy: 'POST JSON as useChat does: { id, messages: [{ id, role, parts }], trigger }.',
+} as const;
+export const BODY_TOO_LARGE = {
+  code: 'body-too-large',
+  status: 413,
+  retryable: false,
+  userMessage: 'The message is too large.',
+  remedy: 'Send less, or raise maxBodyBytes.',
+} as const;
+export const METHOD_NOT_ALLOWED = {
+  code: 'method-not-allowed',
+  status: 405,
+  retryable: false,
+  userMessage: 'This address only takes messages.',
+  remedy: 'Use POST.',
+} as const;
 
 export type ErrorKind =
   | typeof RUNTIME_NOT_READY

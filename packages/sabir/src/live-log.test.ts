@@ -57,22 +57,6 @@ describe('LiveLog', () => {
     expect(log.onAbandoned).toHaveBeenCalledOnce();
   });
 
-  it('ends the stream of a viewer whose signal aborts, and nobody else’s', async () => {
-    const log = new LiveLog();
-    log.onAbandoned = vi.fn();
-    const controller = new AbortController();
-    const leaving = readAll(log.read(controller.signal));
-    const staying = readAll(log.read());
-    log.append(OPENING);
-    await vi.waitFor(() => undefined);
-    controller.abort();
-    log.append(CLOSING);
-    log.close();
-    expect(await leaving).toEqual(OPENING);
-    expect(await staying).toEqual([...OPENING, ...CLOSING]);
-    expect(log.onAbandoned).not.toHaveBeenCalled();
-  });
-
   it('gives each viewer a data chunk of its own, because clients write into theirs', async () => {
     const log = new LiveLog();
     const chunk: Chunk = { type: 'data-x', id: 'x', data: 1 };

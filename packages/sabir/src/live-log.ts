@@ -40,17 +40,13 @@ export class LiveLog {
     for (const viewer of this.#viewers) if (viewer.backlog.isEmpty) this.#finish(viewer);
   }
 
-  /**
-   * The whole turn from its first chunk, then what follows as it comes. An aborted `signal` ends
-   * this viewer's stream and nothing else.
-   */
-  read(signal?: AbortSignal): ReadableStream<Chunk> {
+  /** The whole turn from its first chunk, then what follows as it comes. */
+  read(): ReadableStream<Chunk> {
     let viewer: Viewer;
     return new ReadableStream<Chunk>({
       start: (controller) => {
         viewer = { controller, backlog: new ChunkList(this.#all.merged()) };
         this.#viewers.add(viewer);
-        signal?.addEventListener('abort', () => this.#finish(viewer), { once: true });
       },
       pull: () => {
         const { controller, backlog } = viewer;

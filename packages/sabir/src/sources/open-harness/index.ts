@@ -13,6 +13,6 @@ export {
   type HandlerContext,
   type OpenHarnessHandlerOptions,
 } from './handler.ts';
-export type { OpenHarnessOptions, OpenHarnessTransportOptions } from './options.ts';
+export type { OpenHarnessOptions } from './options.ts';
 export { createOpenHarnessTranslator } from './translate.ts';
 export { OpenHarnessChatTransport } from './transport.ts';

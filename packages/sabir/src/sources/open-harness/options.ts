@@ -21,11 +21,3 @@ export interface OpenHarnessOptions {
   errorText?: (error: unknown) => string;
   logger?: Logger;
 }
-
-export interface OpenHarnessTransportOptions extends OpenHarnessOptions {
-  /**
-   * Leaving only detaches: the run goes on until `stop(chatId)`. Default false: an abort, which
-   * is all that a stock `useChat` can say, stops the run.
-   */
-  detachOnAbort?: boolean;
-}

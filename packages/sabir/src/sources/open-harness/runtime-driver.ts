@@ -12,7 +12,7 @@ import { LiveLog } from '../../live-log.ts';
 import type { UIMessage } from '../../message.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import type { RunSnapshot, Runtime, RuntimeStatus } from './events.ts';
-import type { OpenHarnessOptions, OpenHarnessTransportOptions } from './options.ts';
+import type { OpenHarnessOptions } from './options.ts';
 import { createTranslator, type OpenHarnessTranslator, warn } from './translate.ts';
 
 type Turn = { translator: OpenHarnessTranslator; log: LiveLog; unsubscribe?: () => void };
@@ -32,7 +32,7 @@ const STOPPED = 'stopped by the user';
 const CONTINUED = 'continued';
 
 /** One driver a runtime, however often a factory gives the same one. */
-export function createDrivers(options: OpenHarnessTransportOptions) {
+export function createDrivers(options: OpenHarnessOptions) {
   const drivers = new WeakMap<Runtime, RuntimeDriver>();
   return (value: unknown): RuntimeDriver => {
     const runtime = assertRuntime(value);
@@ -47,10 +47,7 @@ export function createDrivers(options: OpenHarnessTransportOptions) {
  * into the running flow, or resumes it. Owns the running turn and its subscription; whatever ends
  * the turn also unsubscribes. Nothing here throws into the runtime.
  */
-function createRuntimeDriver(
-  runtime: Runtime,
-  options: OpenHarnessTransportOptions,
-): RuntimeDriver {
+function createRuntimeDriver(runtime: Runtime, options: OpenHarnessOptions): RuntimeDriver {
   // Without it there is only an agent, which nobody starts and no flow is around.
   const hasRun = 'run' in runtime;
   let turn: Turn | undefined;
@@ -95,13 +92,13 @@ function createRuntimeDriver(
       // It may have spoken, and ended, while it was being subscribed to.
       if (!turn || !start) return;
       isOver = false;
-      const snapshot = await start();
+      const settled = (await start())?.status ?? status();
       if (run !== runs) return;
       isOver = true;
-      end(OUTCOMES[snapshot?.status ?? status() ?? 'complete'] ?? OUTCOMES.complete);
+      end(OUTCOMES[settled ?? 'complete'] ?? OUTCOMES.complete);
     } catch (error) {
       if (run !== runs) return;
-      isOver = Boolean(start);
+      isOver = true;
       end(toFailure(error), error ?? undefined);
     }
   }
@@ -122,11 +119,11 @@ function createRuntimeDriver(
     const messageId = (options.generateMessageId ?? createId)();
     const translator =
       turn?.translator.continueAs(messageId) ??
-      createTranslator({ ...options, bare: hasRun ? false : undefined, messageId });
+      createTranslator({ ...options, bare: !hasRun && undefined, messageId });
     end({ status: 'stopped', reason: CONTINUED });
     const begun: Turn = { translator, log: new LiveLog() };
     begun.log.onAbandoned = () => {
-      if (turn === begun && !options.detachOnAbort) stop();
+      if (turn === begun) stop();
     };
     turn = begun;
     return begun.log;
@@ -163,9 +160,7 @@ function createRuntimeDriver(
     if (!isRunning) return;
     isOver = hasRun;
     attempt(() =>
-      runtime.stop
-        ? runtime.stop()
-        : runtime.dispatch?.({ type: 'abort', resumable: false, reason: STOPPED }),
+      runtime.stop ? runtime.stop() : runtime.dispatch?.({ type: 'abort', reason: STOPPED }),
     );
   }
 

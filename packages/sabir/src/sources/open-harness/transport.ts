@@ -3,7 +3,7 @@ import type { PortableChunk } from '../../chunks.ts';
 import type { LiveLog } from '../../live-log.ts';
 import type { MessageLike, UIMessage } from '../../message.ts';
 import type { OpenHarnessUIMessage, Runtime } from './events.ts';
-import type { OpenHarnessTransportOptions } from './options.ts';
+import type { OpenHarnessOptions } from './options.ts';
 import {
   acknowledge,
   assertRuntime,
@@ -37,7 +37,7 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
   /** `reconnectToStream` replays the turn from its first chunk. */
   readonly resumeStreamIsReplay = true;
   #runtime: Runtime | (() => Runtime | Promise<Runtime>);
-  #options: OpenHarnessTransportOptions;
+  #options: OpenHarnessOptions;
   #driverOf: (runtime: unknown) => RuntimeDriver;
   /** Which runtime a chat is on while that runs or is paused. */
   #chats = new Map<string, RuntimeDriver>();
@@ -46,7 +46,7 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
 
   constructor(
     runtime: Runtime | (() => Runtime | Promise<Runtime>),
-    options: OpenHarnessTransportOptions = {},
+    options: OpenHarnessOptions = {},
   ) {
     this.#runtime = typeof runtime === 'function' ? runtime : assertRuntime(runtime);
     this.#options = options;
@@ -83,8 +83,7 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
 
   /** Never rejects: what goes wrong is said in the stream. */
   async #send(options: SendOptions<M>): Promise<ReadableStream<PortableChunk>> {
-    const { chatId, trigger } = options;
-    const signal = this.#options.detachOnAbort ? undefined : options.abortSignal;
+    const { chatId, trigger, abortSignal: signal } = options;
     // Each major has parts of its own; what is read here, role and text, is the same in all.
     const messages = options.messages as MessageLike[] as UIMessage[];
     const acknowledged = acknowledge(messages, trigger);
@@ -100,7 +99,7 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
         }
         this.#chats.set(chatId, driver);
       }
-      return this.#view(log, driver, options.abortSignal);
+      return this.#view(log, driver, signal);
     } catch (error) {
       return this.#view(failedLog(this.#options, error));
     }
@@ -125,13 +124,9 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
   }
 
   #view(log: LiveLog, driver?: RuntimeDriver, signal?: AbortSignal): ReadableStream<PortableChunk> {
-    const { detachOnAbort } = this.#options;
-    if (!detachOnAbort) {
-      signal?.addEventListener('abort', () => driver?.live === log && driver.stop(), {
-        once: true,
-      });
-    }
+    // An abort is all that a stock useChat can say: it means stop.
+    signal?.addEventListener('abort', () => driver?.live === log && driver.stop(), { once: true });
     // The translator writes nothing that an AI SDK client of any major could not parse.
-    return log.read(detachOnAbort ? signal : undefined) as ReadableStream<PortableChunk>;
+    return log.read() as ReadableStream<PortableChunk>;
   }
 }
