@@ -906,6 +906,11 @@ describe('calling it wrongly', () => {
     const transport = new OpenHarnessChatTransport(echo);
     const silent = await readAll(await transport.sendMessages(send('', { messages: [] })));
     expect(errorOf(silent)).toBe('There is no message to answer.');
+    const broken = await transport.sendMessages(send('', { messages: undefined }));
+    expect(errorOf(await readAll(broken))).toBeTruthy();
+    expect(errorOf(await readAll(await transport.sendMessages(send('works again'))))).toBe(
+      undefined,
+    );
   });
 });
 

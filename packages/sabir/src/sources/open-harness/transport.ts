@@ -86,9 +86,9 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
     const { chatId, trigger, abortSignal: signal } = options;
     // Each major has parts of its own; what is read here, role and text, is the same in all.
     const messages = options.messages as MessageLike[] as UIMessage[];
-    const acknowledged = acknowledge(messages, trigger);
-    if (acknowledged) return this.#view(acknowledged);
     try {
+      const acknowledged = acknowledge(messages, trigger);
+      if (acknowledged) return this.#view(acknowledged);
       const driver = signal?.aborted ? undefined : await this.#driverFor(chatId, trigger, signal);
       if (!driver) return this.#view(endedLog(this.#options, { status: 'stopped' }));
       const log = driver.send(messages);
