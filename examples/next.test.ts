@@ -7,14 +7,14 @@ import { runToEnd, startServer } from './test/start-server.ts';
 
 const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
 const CHROMIUM = [
-  process.env.SABIR_CHROMIUM,
+  process.env.CHROMIUM_PATH,
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
 ].find((path) => path && existsSync(path));
 const inBrowser = CHROMIUM
   ? 'in a browser'
-  : 'in a browser (no Chromium found: set SABIR_CHROMIUM)';
+  : 'in a browser (no Chromium found: set CHROMIUM_PATH)';
 
 async function start() {
   await runToEnd(NEXT, 'build', 'next');
