@@ -1,20 +1,12 @@
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { chromium } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { findChromium, launchChromium, NO_CHROMIUM } from '../scripts/chromium.ts';
 import { describeChatServer, LONG, STOPPED } from './test/chat-server-suite.ts';
 import { runToEnd, startServer } from './test/start-server.ts';
 
 const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
-const CHROMIUM = [
-  process.env.CHROMIUM_PATH,
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-].find((path) => path && existsSync(path));
-const inBrowser = CHROMIUM
-  ? 'in a browser'
-  : 'in a browser (no Chromium found: set CHROMIUM_PATH)';
+const hasChromium = findChromium() !== undefined;
+const inBrowser = `in a browser${hasChromium ? '' : NO_CHROMIUM}`;
 
 async function start() {
   await runToEnd(NEXT, 'build', 'next');
@@ -22,9 +14,9 @@ async function start() {
 }
 
 describeChatServer('next', start, (server) => {
-  describe.skipIf(!CHROMIUM)(inBrowser, () => {
+  describe.skipIf(!hasChromium)(inBrowser, () => {
     it('shows the answer on the page, and its stop button stops the run', async () => {
-      const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+      const browser = await launchChromium();
       onTestFinished(() => browser.close());
       const page = await browser.newPage();
       const problems: string[] = [];

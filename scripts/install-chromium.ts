@@ -2,13 +2,11 @@
  * Browser tests need a Chromium on the system. Where we may (root, apt) it is installed; elsewhere
  * those tests report themselves as skipped and say why.
  */
-import { existsSync } from 'node:fs';
+import { findChromium } from './chromium.ts';
 import { read, run } from './run-command.ts';
 
-const PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-
 export function installChromium(): void {
-  if (process.env.CHROMIUM_PATH || PATHS.some((path) => existsSync(path))) return;
+  if (findChromium()) return;
   const isRoot = process.getuid?.() === 0;
   if (!isRoot || read('which', ['apt-get']) === undefined) {
     console.log(

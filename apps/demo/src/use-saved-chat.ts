@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useLayoutEffect, useRef } from 'react';
 import type { ChatMessage } from './chat-message.ts';
 import { type StoredChat, saveChat, type Thoughts } from './chat-storage.ts';
 
@@ -8,7 +8,8 @@ const SAVE_EVERY_MS = 300;
 export function useSavedChat(chatId: string, messages: ChatMessage[], thoughts: Thoughts): void {
   const pending = useRef<{ chat: StoredChat; timer: number } | undefined>(undefined);
 
-  useEffect(() => {
+  // In layout: what has been painted must be known here when the page goes away the next moment.
+  useLayoutEffect(() => {
     const chat = { messages, thoughts };
     if (pending.current) {
       pending.current.chat = chat;

@@ -1,35 +1,12 @@
 /** A real server process and a real browser, and the few words the tests share. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { findChromium, launchChromium, NO_CHROMIUM } from '../../../scripts/chromium.ts';
 
-const CHROMIUM = [
-  process.env.CHROMIUM_PATH,
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
-].find((path) => path && existsSync(path));
-
-export const hasChromium = CHROMIUM !== undefined;
-/** Put behind a suite's title, so that a report without a browser says why. */
-export const inBrowser = hasChromium ? '' : ' (skipped: no Chromium found, set CHROMIUM_PATH)';
-
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
-  });
-}
+export const hasChromium = findChromium() !== undefined;
+export const inBrowser = hasChromium ? '' : NO_CHROMIUM;
+export { launchChromium as launchBrowser };
 
 type Health = {
   model: string;

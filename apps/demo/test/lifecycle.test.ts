@@ -153,11 +153,12 @@ describe.skipIf(!hasChromium)(`stopping, failing and coming back${inBrowser}`, (
   test('a reload in mid-answer keeps the words, says Interrupted, and Retry answers anew', async () => {
     await send(page, HARBOUR);
     await writerText().getByText('could strike a bargain').waitFor();
-    const before = (await writerText().textContent()) ?? '';
+    // An emphasis that was cut shows its marks once nothing more is expected to close it.
+    const words = async () => ((await writerText().textContent()) ?? '').replaceAll(/[*_`|]/g, '');
+    const before = await words();
     await page.reload();
     await page.getByText('Interrupted', { exact: true }).waitFor();
-    const kept = (await writerText().textContent()) ?? '';
-    expect(kept.startsWith(before)).toBe(true);
+    expect((await words()).startsWith(before)).toBe(true);
     expect(await page.getByRole('button', { name: 'Stop' }).count()).toBe(0);
 
     await page.getByRole('button', { name: 'Retry' }).click();
