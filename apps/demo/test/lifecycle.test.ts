@@ -154,7 +154,8 @@ describe.skipIf(!hasChromium)(`stopping, failing and coming back${inBrowser}`, (
     await send(page, HARBOUR);
     await writerText().getByText('could strike a bargain').waitFor();
     // Marks that were cut show, and line ends move, once nothing more is expected to come.
-    const words = async () => ((await writerText().textContent()) ?? '').replaceAll(/[*_`|\s]/g, '');
+    const words = async () =>
+      ((await writerText().textContent()) ?? '').replaceAll(/[*_`|\s]/g, '');
     const before = await words();
     await page.reload();
     await page.getByText('Interrupted', { exact: true }).waitFor();
