@@ -8,13 +8,17 @@ function isJson(value: unknown, depth: number): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return true;
   if (typeof value !== 'object') return value === undefined && depth > 0;
-  const isArray = Array.isArray(value);
+  if (depth > MAX_DEPTH) return false;
+  if (Array.isArray(value)) {
+    for (const child of value) if (!isJson(child, depth + 1)) return false;
+    return true;
+  }
   const prototype = Object.getPrototypeOf(value);
   // Anything else than plain data may have a toJSON that throws, or says something else.
-  if (!isArray && prototype !== Object.prototype && prototype !== null) return false;
-  if (depth > MAX_DEPTH || isRefused(value)) return false;
-  const children: unknown[] = isArray ? value : Object.values(value);
-  for (const child of children) if (!isJson(child, depth + 1)) return false;
+  if ((prototype !== Object.prototype && prototype !== null) || isRefused(value)) return false;
+  for (const key in value) {
+    if (!isJson((value as Record<string, unknown>)[key], depth + 1)) return false;
+  }
   return true;
 }
 
@@ -28,6 +32,15 @@ function isRefused(value: object): boolean {
 
 /** The value itself where JSON can carry it, else a copy in which it can; nothing gives null. */
 export function toJsonSafe(value: unknown): unknown {
+  try {
+    return isJson(value, 0) ? value : copyOf(value);
+  } catch {
+    // A getter or a proxy of somebody else's object threw, or it nests without end.
+    return '[unreadable]';
+  }
+}
+
+function copyOf(value: unknown): unknown {
   const ancestors: unknown[] = [];
   function replace(this: unknown, _key: string, child: unknown): unknown {
     if (typeof child === 'bigint') return `${child}`;
@@ -42,10 +55,5 @@ export function toJsonSafe(value: unknown): unknown {
     ancestors.push(rest);
     return rest;
   }
-  try {
-    return isJson(value, 0) ? value : JSON.parse(JSON.stringify(value, replace) ?? null);
-  } catch {
-    // A getter or a proxy of somebody else's object threw, or it nests without end.
-    return '[unreadable]';
-  }
+  return JSON.parse(JSON.stringify(value, replace) ?? null);
 }

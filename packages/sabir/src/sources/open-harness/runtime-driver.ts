@@ -215,7 +215,7 @@ export function assertRuntime(value: unknown): Runtime {
   }
   throw new SabirError(
     RUNTIME_NOT_READY,
-    `Expected a runtime (run, onEvent, getSnapshot) or a function that returns one, got ${typeof value}.`,
+    `Expected a runtime (run, onEvent, getSnapshot) or a function that gives one, got ${typeof value}.`,
   );
 }
 

@@ -139,7 +139,7 @@ export function createTranslator(
     const isRoom = Object.hasOwn(counts, type) || Object.keys(counts).length < MAX_COUNTED_TYPES;
     const key = isRoom ? type : '(others)';
     counts[key] = (Object.hasOwn(counts, key) ? (counts[key] as number) : 0) + 1;
-    if (counts[key] === 1) warn(options, `${kind} Open Harness event`, { type: key });
+    if (counts[key] === 1) warn(options, `${kind} runtime event`, { type: key });
   }
 
   function runOf({ runId, nodeId }: InNode): Run {
@@ -392,6 +392,7 @@ export function warn(
  * has an id: the oldest open call of that name with the same input is the one that is answered.
  */
 function takeAskedCall(calls: OpenCall[], toolName: string, input: unknown): OpenCall | undefined {
+  if (calls.length === 0) return undefined;
   const text = toJsonText(input);
   let index = calls.findIndex(
     (call) => call.toolName === toolName && (input === undefined || call.input === text),

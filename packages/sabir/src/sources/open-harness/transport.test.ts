@@ -316,7 +316,7 @@ describe('many and much', () => {
 describe('calling it wrongly', () => {
   it.each([undefined, null, 42, {}, 'runtime'])('refuses %j with what it wants', (value) => {
     expect(() => new OpenHarnessChatTransport(value as never)).toThrow(
-      /Expected a runtime \(run, onEvent, getSnapshot\) or a function that returns one, got/,
+      /Expected a runtime \(run, onEvent, getSnapshot\) or a function that gives one, got/,
     );
   });
 
