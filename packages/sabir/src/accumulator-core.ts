@@ -183,17 +183,15 @@ export function createAccumulatorCore(messageId: string) {
       });
       return toolCallId;
     },
-    toolOutput(toolCallId: string, output: unknown, preliminary = false): void {
+    toolOutput(toolCallId: string, output: unknown): void {
       const open = openTools.get(toolCallId);
       if (!open) return;
-      const chunk: Chunk = {
+      answer(toolCallId, {
         type: 'tool-output-available',
         toolCallId,
         output: json(output),
         ...open.flags,
-      };
-      if (preliminary) write({ ...chunk, preliminary });
-      else answer(toolCallId, chunk);
+      });
     },
     toolError,
     data(name: string, data: unknown, options?: { id?: string; transient?: boolean }): void {

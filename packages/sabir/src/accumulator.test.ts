@@ -68,7 +68,7 @@ const call: fc.Arbitrary<Call> = fc.oneof(
   fc.tuple(id, value, fc.boolean()).map(
     ([i, v, p]): Call =>
       (a) =>
-        a.toolOutput(i, v, p),
+        p ? a.toolProgress(i, v) : a.toolOutput(i, v),
   ),
   fc.tuple(id, fc.string()).map(
     ([i, text]): Call =>
@@ -220,11 +220,21 @@ describe('createMessageAccumulator', () => {
   it('keeps a tool open through preliminary outputs', () => {
     const accumulator = createMessageAccumulator('m');
     accumulator.toolInput('t', 'search', {});
-    accumulator.toolOutput('t', 1, true);
+    accumulator.toolProgress('t', 1);
     accumulator.toolOutput('t', 2);
     const [, , preliminary, final] = accumulator.take();
     expect(preliminary).toMatchObject({ output: 1, preliminary: true });
     expect(final).not.toHaveProperty('preliminary');
+  });
+
+  it('takes no more input for a call that has given a preliminary output', () => {
+    const accumulator = createMessageAccumulator('m');
+    accumulator.toolInputStart('t', 'search');
+    accumulator.toolProgress('t', 1);
+    accumulator.take();
+    accumulator.toolInputDelta('t', 'late');
+    accumulator.toolInput('t', 'search', {});
+    expect(accumulator.take()).toEqual([]);
   });
 
   it('streams tool input, and completes it in the same step', () => {

@@ -9,7 +9,7 @@ import type {
 
 export type MessageAccumulator = ReturnType<typeof createMessageAccumulator>;
 
-/** The state machine with every verb: the core, streamed tool inputs, approvals, sources and files. */
+/** The state machine with every verb: the core, streamed inputs, progress, approvals, sources, files. */
 export function createMessageAccumulator(messageId: string) {
   const core = createAccumulatorCore(messageId);
   const { openTools, isKnown, answer, write, json } = core;
@@ -25,6 +25,20 @@ export function createMessageAccumulator(messageId: string) {
     toolInputDelta(toolCallId: string, inputTextDelta: string): void {
       if (openTools.get(toolCallId)?.phase !== 'input') return;
       write({ type: 'tool-input-delta', toolCallId, inputTextDelta });
+    },
+    /** An output that is not the last. */
+    toolProgress(toolCallId: string, output: unknown): void {
+      const open = openTools.get(toolCallId);
+      if (!open) return;
+      // Whoever answers has heard the whole question: no input streams in any more.
+      open.phase = 'called';
+      write({
+        type: 'tool-output-available',
+        toolCallId,
+        output: json(output),
+        preliminary: true,
+        ...open.flags,
+      });
     },
     /** From AI SDK 6 on; `downgrade` keeps it from older clients. */
     toolApprovalRequest(toolCallId: string, approvalId: string): void {
