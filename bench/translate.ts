@@ -80,6 +80,7 @@ export function bench(): Report {
       for (const event of events) sink += translator.push(event).length;
     },
   });
+  if (sink === 0) throw new Error('nothing was translated');
   const [early = 0, late = 0] = heapAfter([10_000, 1_000_000]);
   const perEvent = (ms: number) => `${Math.round((ms * 1e6) / EVENTS)} ns an event`;
   return {
@@ -91,7 +92,6 @@ export function bench(): Report {
     figures: {
       [`JSON.parse, ${EVENTS} events`]: perEvent(times.parse),
       'events → chunks': perEvent(times.translate),
-      'chunks counted': String(sink > 0),
     },
   };
 }
