@@ -28,7 +28,8 @@ function median(values: number[]): number {
 
 /**
  * Runs every candidate in turn, `rounds` times over, so that a noisy machine disturbs all of them
- * alike. Gives the median of each in milliseconds.
+ * alike. Gives the median of each in milliseconds. Nobody collects garbage by force in between: it
+ * would throw away compiled code and measure the warming up.
  */
 export function interleave<Name extends string>(
   rounds: number,
@@ -42,7 +43,6 @@ export function interleave<Name extends string>(
   for (const name of names) for (let warm = 0; warm < 8; warm++) candidates[name]();
   for (let round = 0; round < rounds; round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      globalThis.gc?.();
       const start = performance.now();
       candidates[name]();
       times[name].push(performance.now() - start);
