@@ -94,7 +94,8 @@ function createRuntimeDriver(runtime: Runtime, options: OpenHarnessOptions): Run
       isOver = false;
       const settled = (await start())?.status ?? status();
       if (run !== runs) return;
-      isOver = true;
+      // Somebody else may resume what is paused.
+      isOver = settled !== 'paused';
       end(OUTCOMES[settled ?? 'complete'] ?? OUTCOMES.complete);
     } catch (error) {
       if (run !== runs) return;
