@@ -124,13 +124,7 @@ export function createAccumulatorCore(messageId: string) {
     finishStep();
   }
 
-  return {
-    // For accumulator.ts alone, which adds the verbs that few sources need.
-    openTools,
-    isKnown,
-    answer,
-    write,
-    json,
+  const accumulator = {
     get isEnded() {
       return isEnded;
     },
@@ -219,6 +213,9 @@ export function createAccumulatorCore(messageId: string) {
       answered.clear();
     },
   };
+
+  // The internals are for accumulator.ts alone: with them an invalid sequence could be written.
+  return { accumulator, internals: { openTools, isKnown, answer, write, json } };
 }
 
 function toMetadata(outcome: TurnOutcome | undefined, metadata: MessageMetadata): MessageMetadata {

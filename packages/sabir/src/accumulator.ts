@@ -11,8 +11,8 @@ export type MessageAccumulator = ReturnType<typeof createMessageAccumulator>;
 
 /** The state machine with every verb: the core, streamed inputs, progress, approvals, sources, files. */
 export function createMessageAccumulator(messageId: string) {
-  const core = createAccumulatorCore(messageId);
-  const { openTools, isKnown, answer, write, json } = core;
+  const { accumulator: core, internals } = createAccumulatorCore(messageId);
+  const { openTools, isKnown, answer, write, json } = internals;
   const approvals = new Set<string>();
 
   return Object.assign(core, {

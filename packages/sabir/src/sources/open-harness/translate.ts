@@ -74,7 +74,7 @@ export function createTranslator(
   options: OpenHarnessOptions & { messageId?: string },
   seen?: Seen,
 ): OpenHarnessTranslator {
-  const accumulator = createAccumulatorCore(
+  const { accumulator } = createAccumulatorCore(
     options.messageId ?? (options.generateMessageId ?? createId)(),
   );
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
