@@ -14,16 +14,18 @@ export function toExpress(handler: (request: Request) => Promise<Response>): Req
     res.once('close', () => gone.abort());
     try {
       const hasBody = req.method !== 'GET' && req.method !== 'HEAD';
-      const response = await handler(
-        new Request(`${req.protocol}://${req.host}${req.originalUrl}`, {
-          method: req.method,
-          headers: Object.entries(req.headersDistinct).flatMap(([name, values = []]) =>
-            values.map((value): [string, string] => [name, value]),
-          ),
-          ...(hasBody && { body: Readable.toWeb(req) as ReadableStream, duplex: 'half' }),
-          signal: gone.signal,
-        }),
-      );
+      const request = new Request(`${req.protocol}://${req.host}${req.originalUrl}`, {
+        method: req.method,
+        headers: Object.entries(req.headersDistinct).flatMap(([name, values = []]) =>
+          values.map((value): [string, string] => [name, value]),
+        ),
+        ...(hasBody && { body: Readable.toWeb(req) as ReadableStream, duplex: 'half' }),
+        signal: gone.signal,
+      });
+      // Node's `request.signal` never fires once the request itself has been collected, so the
+      // request stays within reach for as long as the response does.
+      res.locals.request = request;
+      const response = await handler(request);
       // `pipeline` leaves the body as it is where there is no longer anything to write to.
       if (gone.signal.aborted) return await response.body?.cancel();
       res.status(response.status).setHeaders(response.headers).flushHeaders();
