@@ -17,11 +17,15 @@ export function atMost(id: string, value: number, limit: number): Bar {
   return { id, value: round(value), target: `<= ${limit}`, ok: value <= limit };
 }
 
+export function atLeast(id: string, value: number, limit: number): Bar {
+  return { id, value: round(value), target: `>= ${limit}`, ok: value >= limit };
+}
+
 function round(value: number): number {
   return Number(value.toPrecision(3));
 }
 
-function median(values: number[]): number {
+export function median(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }
@@ -52,6 +56,25 @@ export function interleave<Name extends string>(
     Name,
     number
   >;
+}
+
+/** The same for candidates that take their time; gives what each round of each came to. */
+export async function interleaveAsync<Name extends string, Result>(
+  rounds: number,
+  candidates: Record<Name, () => Promise<Result>>,
+): Promise<Record<Name, Result[]>> {
+  const names = Object.keys(candidates) as Name[];
+  const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<
+    Name,
+    Result[]
+  >;
+  for (const name of names) await candidates[name]();
+  for (let round = 0; round < rounds; round++) {
+    for (const name of round % 2 === 0 ? names : names.toReversed()) {
+      results[name].push(await candidates[name]());
+    }
+  }
+  return results;
 }
 
 export function heapBytes(): number {

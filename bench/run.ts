@@ -3,6 +3,7 @@ import { print, type Report } from './report.ts';
 
 const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> }>> = {
   translate: () => import('./translate.ts'),
+  gateway: () => import('./gateway.ts'),
 };
 
 const args = process.argv.slice(2);

@@ -1,7 +1,8 @@
 /**
- * Open Harness events → chunks, against `JSON.parse` of the same events as text: whoever reads
- * events from a wire pays that anyway, so it is the yardstick for "free".
+ * Events → chunks, against `JSON.parse` of the same events as text: whoever reads events from a
+ * wire pays that anyway, so it is the yardstick for "free".
  */
+import { createAgentOpsTranslator } from 'sabir/agent-ops';
 import { createOpenHarnessTranslator } from 'sabir/open-harness';
 import { atMost, heapBytes, interleave, type Report } from './report.ts';
 
@@ -47,12 +48,29 @@ function* turn(): Generator<Record<string, unknown>> {
   }
 }
 
-function take(count: number): Record<string, unknown>[] {
-  const events: Record<string, unknown>[] = [];
-  for (const event of turn()) {
-    if (events.push(event) === count) break;
+/** The same of an Agent Ops session, in its V2 dialect. */
+function* agentOpsTurn(): Generator<Record<string, unknown>> {
+  const turnId = 'ac9713ea-15e4-45ac-b18d-13f504bb4bcc';
+  yield { type: 'message.create', turnId, channelType: 'web', channelId: 'default' };
+  for (let call = 0; ; call++) {
+    for (let n = 0; n < 90; n++) yield { type: 'message.part.text-delta', turnId, delta: ' word' };
+    const tool = { type: 'message.part.tool-update', turnId, callId: `c${call}`, toolName: 'bash' };
+    const args = { command: 'ls', description: `List ${call}` };
+    yield { type: 'agentStatus', status: 'tool_calling', detail: 'bash' };
+    yield { ...tool, status: 'pending', args: {} };
+    yield { ...tool, status: 'running', args };
+    yield { ...tool, status: 'completed', args, result: 'a.txt\nb.txt\n' };
+    yield { type: 'agentStatus', status: 'streaming' };
   }
-  return events;
+}
+
+/** As text, as they come from a wire. */
+function take(count: number, events: Iterable<Record<string, unknown>>): string[] {
+  const texts: string[] = [];
+  for (const event of events) {
+    if (texts.push(JSON.stringify(event)) === count) break;
+  }
+  return texts;
 }
 
 function heapAfter(counts: number[]): number[] {
@@ -67,9 +85,11 @@ function heapAfter(counts: number[]): number[] {
 }
 
 export function bench(): Report {
-  const texts = take(EVENTS).map((event) => JSON.stringify(event));
-  // Parsed, as they come from a wire: objects of one program's literals would be friendlier.
+  const texts = take(EVENTS, turn());
+  const agentOpsTexts = take(EVENTS, agentOpsTurn());
+  // Parsed: objects of one program's literals would be friendlier.
   const events = texts.map((text) => JSON.parse(text));
+  const agentOpsEvents = agentOpsTexts.map((text) => JSON.parse(text));
   let sink = 0;
   const times = interleave(ROUNDS, {
     parse: () => {
@@ -79,6 +99,13 @@ export function bench(): Report {
       const translator = createOpenHarnessTranslator({ messageId: 'm' });
       for (const event of events) sink += translator.push(event).length;
     },
+    parseAgentOps: () => {
+      for (const text of agentOpsTexts) sink += JSON.parse(text).type.length;
+    },
+    translateAgentOps: () => {
+      const translator = createAgentOpsTranslator({ messageId: 'm' });
+      for (const event of agentOpsEvents) sink += translator.push(event).length;
+    },
   });
   if (sink === 0) throw new Error('nothing was translated');
   const [early = 0, late = 0] = heapAfter([10_000, 1_000_000]);
@@ -87,11 +114,14 @@ export function bench(): Report {
     name: 'translate',
     bars: [
       atMost('time against JSON.parse', times.translate / times.parse, 1),
+      atMost('Agent Ops: the same', times.translateAgentOps / times.parseAgentOps, 1),
       atMost('heap growth 10 k → 1 M events, MB', (late - early) / 1e6, 0.5),
     ],
     figures: {
       [`JSON.parse, ${EVENTS} events`]: perEvent(times.parse),
       'events → chunks': perEvent(times.translate),
+      'Agent Ops, JSON.parse': perEvent(times.parseAgentOps),
+      'Agent Ops, events → chunks': perEvent(times.translateAgentOps),
     },
   };
 }

@@ -1,5 +1,7 @@
-/** What was asked of the Open Harness source, in short. Test titles carry the tags. */
-export const REQUIREMENTS: Record<string, string> = {
+import { GATEWAY_ITEMS, TRANSLATOR_ITEMS } from './requirements-rfc.ts';
+
+/** What was asked of the Open Harness source, in short. */
+const OPEN_HARNESS_ITEMS: Record<string, string> = {
   'FR-001': 'is a ChatTransport of the AI SDK',
   'FR-002': 'text deltas become text-delta chunks of the right message',
   'FR-003': 'thinking deltas become reasoning-delta chunks',
@@ -54,4 +56,11 @@ export const REQUIREMENTS: Record<string, string> = {
   'EC-5': 'a tool call that times out',
   'EC-6': 'reconnecting in mid-stream',
   'EC-7': 'nodes that emit at the same time',
+};
+
+/** What must be proved. Test titles carry the tags. */
+export const REQUIREMENTS: Record<string, string> = {
+  ...OPEN_HARNESS_ITEMS,
+  ...TRANSLATOR_ITEMS,
+  ...GATEWAY_ITEMS,
 };

@@ -34,7 +34,7 @@ ${rows.join('\n')}
 `;
 }
 
-const TAG = /\[((?:FR|SC|US\d|EC)-(?:AS)?\d+)\]/g;
+const TAG = /\[((?:FR|SC|US\d|EC)-(?:AS)?\d+|RFC-[A-Z]+-\d+(?:\.\d+)?)\]/g;
 
 /** Every string in a test file that has a tag in it is the title of a test. */
 function* taggedTitles(): Generator<{ file: string; title: string }> {
@@ -72,7 +72,9 @@ function tracePage(): { page: string; missing: string[] } {
   const page = `# What was asked for, and the test that proves it
 
 Made from the tags in test titles by \`npm run docs\`. FR: functional requirement, SC: success
-criterion, US-AS: acceptance scenario of a user story, EC: edge case.
+criterion, US-AS: acceptance scenario of a user story, EC: edge case. RFC: of the Agent Ops source; MAP: a row of
+its mapping, EDGE: edge case, UNIT: unit test, ERR: row of the error matrix, INT: integration test, AUTH, STATE and
+OBS: access, connections and metrics.
 
 | item | what | proved by |
 |---|---|---|

@@ -11,11 +11,15 @@ function serveFlow(): Plugin {
       // Loaded here and not above, so that a build never touches server code.
       const { chooseModel } = await import('./server/choose-model.ts');
       const { createApp } = await import('./server/create-app.ts');
-      const { toNodeListener } = await import('./server/node-listener.ts');
-      const speed = Number(process.env.SABIR_DEMO_SPEED) || 1;
-      const listener = toNodeListener(createApp({ model: chooseModel(process.env, speed), speed }));
+      const { toNodeListener } = await import('sabir/node');
+      process.loadEnvFile(fileURLToPath(new URL('./start.env', import.meta.url)));
+      const { env } = process;
+      const speed = Number(env.SABIR_DEMO_SPEED) || 1;
+      const hasGateway = env.ENABLE_AI_SDK_ADAPTER === 'true';
+      const app = createApp({ model: chooseModel(env, speed), speed, hasGateway });
+      const listener = toNodeListener(app.fetch);
       vite.middlewares.use((request, response, next) => {
-        const isOurs = /^\/(api\/|healthz$)/.test(request.url ?? '');
+        const isOurs = /^\/(api\/|healthz$|metrics$)/.test(request.url ?? '');
         if (isOurs) listener(request, response);
         else next();
       });

@@ -1,8 +1,9 @@
+import type { Fetch } from 'sabir/node';
 import { createOpenHarnessHandler } from 'sabir/open-harness';
 import { createDemoFlow } from '../flow/demo-flow.ts';
 import { toFlowInput } from '../flow/flow-input.ts';
 import type { Model } from '../flow/model.ts';
-import type { Fetch } from './node-listener.ts';
+import { createGateway, isGatewayAddress } from './create-gateway.ts';
 import type { StaticFiles } from './static-files.ts';
 
 const COMMON_HEADERS = {
@@ -12,11 +13,26 @@ const COMMON_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-export type AppOptions = { model: Model; speed?: number; files?: StaticFiles };
+const FLOW_OPTIONS = { sendFlowMetadata: true, toInput: toFlowInput };
+
+export type AppOptions = {
+  model: Model;
+  speed?: number;
+  files?: StaticFiles;
+  /** Off unless asked for: its addresses are then like any others that do not exist. */
+  hasGateway?: boolean;
+};
+
+export type App = {
+  fetch: Fetch;
+  /** Gives the gateway's running answers a moment, then ends them. */
+  close(): Promise<void>;
+};
 
 /** All routes of the demo's server, as one function from request to response. */
-export function createApp({ model, speed, files }: AppOptions): Fetch {
+export function createApp({ model, speed, files, hasGateway = false }: AppOptions): App {
   const runs = { active: 0, finished: 0, failed: 0, stopped: 0 };
+  let isClosing = false;
 
   const createCountedFlow = () => {
     const runtime = createDemoFlow({ model, speed });
@@ -31,26 +47,38 @@ export function createApp({ model, speed, files }: AppOptions): Fetch {
     return runtime;
   };
 
-  const runFlow = createOpenHarnessHandler(createCountedFlow, {
-    sendFlowMetadata: true,
-    toInput: toFlowInput,
-  });
+  const runFlow = createOpenHarnessHandler(createCountedFlow, FLOW_OPTIONS);
+  const gateway = hasGateway ? createGateway(createCountedFlow, FLOW_OPTIONS) : undefined;
+
+  const health = () => {
+    const status = isClosing ? 'closing' : 'ok';
+    const report = { status, model: model.name, gateway: hasGateway, runs };
+    return Response.json(report, { status: isClosing ? 503 : 200 });
+  };
 
   const route = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);
     if (pathname === '/api/flow') return refuseForeign(request) ?? runFlow(request);
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return refuse(405, 'This address can only be read.', { allow: 'GET, HEAD' });
+    if (gateway && isGatewayAddress(pathname)) {
+      return refuseForeign(request) ?? gateway.fetch(request);
     }
-    if (pathname === '/healthz') return Response.json({ status: 'ok', model: model.name, runs });
     const encoding = request.headers.get('accept-encoding') ?? '';
-    return files?.respond(pathname, encoding) ?? refuse(404, 'There is nothing at this address.');
+    const found = pathname === '/healthz' ? health() : files?.respond(pathname, encoding);
+    if (!found) return refuse(404, 'There is nothing at this address.');
+    if (request.method === 'GET' || request.method === 'HEAD') return found;
+    return refuse(405, 'This address can only be read.', { allow: 'GET, HEAD' });
   };
 
-  return async (request) => {
-    const response = await route(request);
-    for (const [name, value] of Object.entries(COMMON_HEADERS)) response.headers.set(name, value);
-    return response;
+  return {
+    async fetch(request) {
+      const response = await route(request);
+      for (const [name, value] of Object.entries(COMMON_HEADERS)) response.headers.set(name, value);
+      return response;
+    },
+    async close() {
+      isClosing = true;
+      await gateway?.close();
+    },
   };
 }
 

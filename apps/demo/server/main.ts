@@ -1,8 +1,7 @@
-import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { serve } from 'sabir/node';
 import { chooseModel } from './choose-model.ts';
 import { createApp } from './create-app.ts';
-import { toNodeListener } from './node-listener.ts';
 import { loadStaticFiles } from './static-files.ts';
 
 const { env } = process;
@@ -15,33 +14,32 @@ const files = await loadStaticFiles(fileURLToPath(new URL('../dist', import.meta
   fail('The page is not built yet. Run `npm run build -w demo` first.'),
 );
 const model = chooseModel(env, speed);
-const server = createServer(toNodeListener(createApp({ model, speed, files })));
-
-server.on('error', (error: NodeJS.ErrnoException) => {
+const app = createApp({ model, speed, files, hasGateway: env.ENABLE_AI_SDK_ADAPTER === 'true' });
+const server = await serve({
+  fetch: app.fetch,
+  port,
+  host,
+  // Answers that are still streaming get a moment, not for ever.
+  shutdownMs: 2_000,
+}).catch((error: NodeJS.ErrnoException) => {
   if (error.code === 'EADDRINUSE') {
     fail(`Port ${port} is already taken. Choose another one, for example PORT=${port + 1}.`);
   }
-  if (error.code === 'EACCES') fail(`Port ${port} may not be used here. Choose one above 1023.`);
+  if (error.code === 'EACCES') fail(error.message);
   throw error;
 });
 
-server.listen(port, host, () => {
-  const address = server.address();
-  const actualPort = typeof address === 'object' && address ? address.port : port;
-  const shownHost =
-    host === '127.0.0.1' || host === '0.0.0.0' || host === '::' ? 'localhost' : host;
-  console.log(`Sabir demo on http://${shownHost}:${actualPort}`);
-  console.log(`Model: ${model.name}`);
-});
-
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
-    server.close(() => process.exit(0));
-    server.closeIdleConnections();
-    // Answers that are still streaming get a moment, not for ever.
-    setTimeout(() => server.closeAllConnections(), 2_000).unref();
+  process.once(signal, async () => {
+    await app.close();
+    await server.close();
+    process.exit(0);
   });
 }
+
+const shownHost = host === '127.0.0.1' || host === '0.0.0.0' || host === '::' ? 'localhost' : host;
+console.log(`Sabir demo on http://${shownHost}:${server.port}`);
+console.log(`Model: ${model.name}`);
 
 function fail(message: string): never {
   console.error(message);

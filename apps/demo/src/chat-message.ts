@@ -5,6 +5,11 @@ export type ChatMessage = OpenHarnessUIMessage;
 export type ChatPart = ChatMessage['parts'][number];
 export type Outcome = NonNullable<NonNullable<ChatMessage['metadata']>['outcome']>;
 
+/** Nobody has said yet how its answer ended. */
+export function isOpenEnded(message: ChatMessage | undefined): boolean {
+  return message?.role === 'user' || message?.metadata?.outcome === 'lost';
+}
+
 function withOutcome(message: ChatMessage, outcome: Outcome): ChatMessage {
   return { ...message, metadata: { ...message.metadata, outcome } };
 }

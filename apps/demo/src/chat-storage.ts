@@ -3,13 +3,20 @@
  * chats, the newest messages of a chat, and a size below what browsers allow.
  */
 import { type ChatMessage, settleLast } from './chat-message.ts';
+import type { Place } from './transports.ts';
 
 /** How long each reasoning part took, by `messageId:partIndex`; the parts themselves do not say. */
 export type Thoughts = Record<string, number>;
-export type StoredChat = { messages: ChatMessage[]; thoughts: Thoughts };
+export type StoredChat = {
+  messages: ChatMessage[];
+  thoughts: Thoughts;
+  /** Where the last answer was asked for. */
+  place?: Place;
+};
 
 const PREFIX = 'sabir-demo:chat:';
 const LATEST = 'sabir-demo:latest';
+const BROWSER = 'sabir-demo:browser';
 const MAX_CHATS = 12;
 const MAX_MESSAGES = 60;
 const MAX_CHARACTERS = 400_000;
@@ -17,16 +24,17 @@ const MAX_CHARACTERS = 400_000;
 export function loadChat(id: string): StoredChat {
   const stored = parse(read(PREFIX + id));
   if (!stored) return { messages: [], thoughts: {} };
-  return { messages: settleLast(stored.messages, 'lost'), thoughts: stored.thoughts };
+  return { ...stored, messages: settleLast(stored.messages, 'lost') };
 }
 
-export function saveChat(id: string, { messages, thoughts }: StoredChat): void {
+export function saveChat(id: string, { messages, thoughts, place }: StoredChat): void {
   if (messages.length === 0) return;
   let kept = messages.slice(-MAX_MESSAGES);
-  let json = serialize(kept, thoughts);
+  const serialize = () => toJson(kept, thoughts, place);
+  let json = serialize();
   while (json.length > MAX_CHARACTERS && kept.length > 2) {
     kept = kept.slice(Math.ceil(kept.length / 2));
-    json = serialize(kept, thoughts);
+    json = serialize();
   }
   write(PREFIX + id, json);
   write(LATEST, id);
@@ -37,10 +45,21 @@ export function latestChatId(): string | undefined {
   return read(LATEST) ?? undefined;
 }
 
-function serialize(messages: ChatMessage[], thoughts: Thoughts): string {
+/** What the server knows this browser by: long and random, since it opens its conversations. */
+export function browserId(): string {
+  const known = read(BROWSER);
+  if (known) return known;
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const id = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  write(BROWSER, id);
+  return id;
+}
+
+function toJson(messages: ChatMessage[], thoughts: Thoughts, place: Place | undefined): string {
   const ids = new Set(messages.map(({ id }) => id));
   const known = Object.entries(thoughts).filter(([key]) => ids.has(key.split(':')[0] ?? ''));
-  return JSON.stringify({ savedAt: Date.now(), messages, thoughts: Object.fromEntries(known) });
+  const chat: StoredChat = { messages, thoughts: Object.fromEntries(known), place };
+  return JSON.stringify({ savedAt: Date.now(), ...chat });
 }
 
 function prune(): void {

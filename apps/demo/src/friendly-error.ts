@@ -1,3 +1,5 @@
+import { ChatRequestError } from 'sabir/client';
+
 export type FriendlyError = { title: string; text: string };
 
 const DEFAULT_TITLE = 'The answer could not be finished';
@@ -10,7 +12,13 @@ export function toFriendlyError(error: Error): FriendlyError {
       text: 'Check your connection and that the server is running, then try again. Or run the flow in this tab.',
     };
   }
-  const refusal = parseRefusal(error.message);
+  if (error instanceof ChatRequestError && error.status === 404) {
+    return {
+      title: 'The gateway is off',
+      text: 'This server was started without it. Choose Server or This tab and try again, or start it with ENABLE_AI_SDK_ADAPTER=true.',
+    };
+  }
+  const refusal = toRefusal(error);
   if (refusal) return { title: 'The server did not accept the message', text: refusal };
   // A page of HTML or a stack is no help to anybody.
   const isReadable = error.message.length <= 300 && !/[<>{}]|\n\s+at /.test(error.message);
@@ -19,10 +27,11 @@ export function toFriendlyError(error: Error): FriendlyError {
 }
 
 /** Sabir's routes refuse a request with `{ code, message, remedy }`. */
-function parseRefusal(text: string): string | undefined {
-  if (!text.startsWith('{')) return;
+function toRefusal(error: Error): string | undefined {
+  const isRead = error instanceof ChatRequestError;
+  if (!isRead && !error.message.startsWith('{')) return;
   try {
-    const { message, remedy } = JSON.parse(text) as Record<string, unknown>;
+    const { message, remedy }: Record<string, unknown> = isRead ? error : JSON.parse(error.message);
     return [message, remedy].filter((part) => typeof part === 'string').join(' ') || undefined;
   } catch {
     // Not ours: treated like any other text.

@@ -2,12 +2,14 @@ import { useState } from 'react';
 import type { Place } from './transports.ts';
 
 const KEY = 'sabir-demo:place';
+const PLACES: readonly Place[] = ['server', 'tab', 'gateway'];
 
 /** Where the flow runs; remembered between visits. */
 export function usePlace(): [Place, (place: Place) => void] {
   const [place, setPlace] = useState<Place>(() => {
     try {
-      return localStorage.getItem(KEY) === 'tab' ? 'tab' : 'server';
+      const stored = localStorage.getItem(KEY);
+      return PLACES.find((place) => place === stored) ?? 'server';
     } catch {
       // Storage may be forbidden; the choice then lasts as long as the page.
       return 'server';

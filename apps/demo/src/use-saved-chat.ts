@@ -1,16 +1,15 @@
 import { useEffect, useLayoutEffect, useRef } from 'react';
-import type { ChatMessage } from './chat-message.ts';
-import { type StoredChat, saveChat, type Thoughts } from './chat-storage.ts';
+import { type StoredChat, saveChat } from './chat-storage.ts';
 
 const SAVE_EVERY_MS = 300;
 
 /** Keeps the stored copy close behind the screen, and exact when the page goes away. */
-export function useSavedChat(chatId: string, messages: ChatMessage[], thoughts: Thoughts): void {
+export function useSavedChat(chatId: string, { messages, thoughts, place }: StoredChat): void {
   const pending = useRef<{ chat: StoredChat; timer: number } | undefined>(undefined);
 
   // In layout: what has been painted must be known here when the page goes away the next moment.
   useLayoutEffect(() => {
-    const chat = { messages, thoughts };
+    const chat = { messages, thoughts, place };
     if (pending.current) {
       pending.current.chat = chat;
       return;
@@ -20,7 +19,7 @@ export function useSavedChat(chatId: string, messages: ChatMessage[], thoughts: 
       pending.current = undefined;
     }, SAVE_EVERY_MS);
     pending.current = { chat, timer };
-  }, [chatId, messages, thoughts]);
+  }, [chatId, messages, thoughts, place]);
 
   useEffect(() => {
     const flush = () => {

@@ -10,6 +10,7 @@ export { launchChromium as launchBrowser };
 
 type Health = {
   model: string;
+  gateway: boolean;
   runs: { active: number; finished: number; failed: number; stopped: number };
 };
 export type DemoServer = {
@@ -20,24 +21,27 @@ export type DemoServer = {
 };
 
 const DEMO = fileURLToPath(new URL('..', import.meta.url));
-/** Keys of whoever runs the tests must not make them talk to a real model. */
-const NO_KEYS = {
+/** Settings of whoever runs the tests; their keys must not make them talk to a real model. */
+const NO_SETTINGS = {
+  ENABLE_AI_SDK_ADAPTER: '',
   OPENAI_API_KEY: '',
   ANTHROPIC_API_KEY: '',
   SABIR_MODEL_API_KEY: '',
   SABIR_MODEL_BASE_URL: '',
 };
 
-export function spawnServer(env: Record<string, string> = {}): ChildProcess {
-  return spawn(process.execPath, ['server/main.ts'], {
+type Settings = Record<string, string | undefined>;
+
+export function spawnServer(env: Settings = {}, args = ['server/main.ts']): ChildProcess {
+  return spawn(process.execPath, args, {
     cwd: DEMO,
-    env: { ...process.env, ...NO_KEYS, PORT: '0', ...env },
+    env: { ...process.env, ...NO_SETTINGS, PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
 
-export async function startServer(env: Record<string, string> = {}): Promise<DemoServer> {
-  const child = spawnServer(env);
+export async function startServer(env: Settings = {}, args?: string[]): Promise<DemoServer> {
+  const child = spawnServer(env, args);
   const url = await new Promise<string>((resolve, reject) => {
     let output = '';
     const read = (bytes: Buffer) => {
@@ -100,7 +104,10 @@ export async function waitForAnswer(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Send' }).waitFor();
 }
 
-export async function choosePlace(page: Page, name: 'Server' | 'This tab'): Promise<void> {
+export async function choosePlace(
+  page: Page,
+  name: 'Server' | 'This tab' | 'Gateway',
+): Promise<void> {
   await page.getByText(name, { exact: true }).click();
 }
 

@@ -1,8 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { audit, loadAxe } from './axe.ts';
 import {
   choosePlace,
   type DemoServer,
@@ -16,8 +14,6 @@ import {
   visit,
   waitForAnswer,
 } from './demo-harness.ts';
-
-const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
   let server: DemoServer;
@@ -62,14 +58,13 @@ describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
   test.each(['light', 'dark'] as const)(
     'axe finds nothing serious in %s: empty, streaming, finished with everything open, failed',
     async (colorScheme) => {
-      // axe has to be injected, which the page's own policy rightly forbids.
       const { page, close } = await visit(browser, server.url, {
         colorScheme,
         bypassCSP: true,
         // Half-way through a fade every colour is too pale.
         reducedMotion: 'reduce',
       });
-      await page.evaluate(await readFile(AXE, 'utf8'));
+      await loadAxe(page);
       expect(await audit(page)).toEqual([]);
 
       await send(page, 'How does Sabir connect an agent runtime to useChat?');
@@ -232,12 +227,3 @@ describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
 
 type LayoutShift = { value: number; hadRecentInput: boolean };
 type Seen = { shift: number; composerTops: Set<number> };
-
-async function audit(page: Page): Promise<string[]> {
-  const { violations } = await page.evaluate(() =>
-    (window as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run(),
-  );
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
-}

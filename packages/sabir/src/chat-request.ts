@@ -7,6 +7,8 @@ export type Trigger = 'submit-message' | 'regenerate-message';
 export type ChatRequest = {
   chatId: string | undefined;
   trigger: Trigger;
+  /** The message that is answered to, or made anew. */
+  messageId: string | undefined;
   messages: UIMessage[];
   body: Record<string, unknown>;
 };
@@ -16,21 +18,25 @@ export async function parseChatRequest(
   request: Request,
   maxBodyBytes: number,
 ): Promise<ChatRequest> {
-  let json: unknown;
-  try {
-    json = JSON.parse(await readText(request, maxBodyBytes));
-  } catch (cause) {
-    if (cause instanceof SabirError) throw cause;
-    throw new SabirError(BAD_REQUEST, 'The body is not JSON.', { cause });
-  }
-  const { id, messages, trigger, messageId: _, ...body } = asObject(json, 'The body');
+  const json = await readJson(request, maxBodyBytes);
+  const { id, messages, trigger, messageId, ...body } = asObject(json, 'The body');
   if (!Array.isArray(messages)) throw new SabirError(BAD_REQUEST, 'messages is not an array.');
   return {
     chatId: typeof id === 'string' ? id : undefined,
     trigger: trigger === 'regenerate-message' ? trigger : 'submit-message',
+    messageId: typeof messageId === 'string' ? messageId : undefined,
     messages: messages.map(toMessage),
     body,
   };
+}
+
+export async function readJson(request: Request, maxBodyBytes: number): Promise<unknown> {
+  try {
+    return JSON.parse(await readText(request, maxBodyBytes));
+  } catch (cause) {
+    if (cause instanceof SabirError) throw cause;
+    throw new SabirError(BAD_REQUEST, 'The body is not JSON.', { cause });
+  }
 }
 
 /** Messages have `parts`; clients older than the AI SDK's fifth major sent `content`. */

@@ -84,7 +84,7 @@ function rename(chunk: Loose, hasApprovals: boolean): Loose {
  * Orders chunks as clients before 7 need them. There a text ends with its step; a step cannot be
  * taken back, so what it left open is closed; and 5 finds a dynamic tool only by the flag.
  */
-function createOrder(): (chunk: Loose) => Loose[] {
+function createOrder() {
   const open = new Map<string, Loose>();
   // Texts that we ended with their step; 7 lets them go on.
   const cut = new Map<string, Loose>();
@@ -146,7 +146,7 @@ function createOrder(): (chunk: Loose) => Loose[] {
     return type === 'tool-output-denied' ? [chunk] : [flag(chunk)];
   }
 
-  return (chunk) => {
+  function put(chunk: Loose): Loose[] {
     const { type } = chunk;
     if (type.startsWith('text-') || type.startsWith('reasoning-')) return onText(chunk);
     if (type.startsWith('tool-')) return onTool(chunk);
@@ -168,7 +168,19 @@ function createOrder(): (chunk: Loose) => Loose[] {
       default:
         return [chunk];
     }
-  };
+  }
+
+  /** Texts that were ended with their step may go on: then deltas need a start. */
+  return { put, isMending: () => cut.size > 0 };
+}
+
+/** A text delta with nothing but what every client knows: most chunks are. */
+function isPlainText(given: unknown): boolean {
+  const { type, id, delta } = (given ?? {}) as Loose;
+  if (type !== 'text-delta' || typeof id !== 'string' || typeof delta !== 'string') return false;
+  let fields = 0;
+  for (const _ in given as object) fields++;
+  return fields === 3;
 }
 
 /**
@@ -187,6 +199,7 @@ export function createDowngrade(client: AiSdkMajor | 'portable'): (chunk: Chunk)
   const fit = createFit(target, major < 7 ? 6 : 7);
 
   return (given: unknown) => {
+    if (isPlainText(given) && !order?.isMending()) return [given as Chunk];
     if (!isObject(given) || typeof given.type !== 'string') return [];
     const chunk = order ? rename(given as Loose, major >= 6) : (given as Loose);
     const { type } = chunk;
@@ -194,6 +207,6 @@ export function createDowngrade(client: AiSdkMajor | 'portable'): (chunk: Chunk)
     if (shape === undefined || (shape.since > major && type !== 'reset-step')) return [];
     const fitted = fit(chunk, shape);
     if (fitted === undefined) return [];
-    return (order ? order(fitted) : [fitted]) as Chunk[];
+    return (order ? order.put(fitted) : [fitted]) as Chunk[];
   };
 }

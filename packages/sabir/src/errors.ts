@@ -51,7 +51,7 @@ export const BODY_TOO_LARGE = {
   status: 413,
   retryable: false,
   userMessage: 'The message is too large.',
-  remedy: 'Send less, or raise maxBodyBytes.',
+  remedy: 'Send less, or raise the limit.',
 } as const;
 export const METHOD_NOT_ALLOWED = {
   code: 'method-not-allowed',
@@ -59,6 +59,133 @@ export const METHOD_NOT_ALLOWED = {
   retryable: false,
   userMessage: 'This address only takes messages.',
   remedy: 'Use POST.',
+} as const;
+export const UPSTREAM_UNREACHABLE = {
+  code: 'upstream-unreachable',
+  status: 502,
+  retryable: true,
+  userMessage: 'Connection failed',
+  remedy:
+    'The agent behind the session could not be reached: see the log for why, then send again.',
+} as const;
+export const UPSTREAM_DROPPED = {
+  code: 'upstream-dropped',
+  status: 502,
+  retryable: true,
+  userMessage: 'Stream interrupted',
+  remedy: 'The connection to the agent dropped. Send the message again.',
+} as const;
+export const UPSTREAM_SILENT = {
+  code: 'upstream-silent',
+  status: 504,
+  retryable: true,
+  userMessage: 'The agent has gone silent, so its turn was stopped.',
+  remedy: 'Send the message again, or raise timing.idleMs.',
+} as const;
+export const TOOL_SILENT = {
+  code: 'tool-silent',
+  status: 504,
+  retryable: true,
+  userMessage: 'A tool took too long, so the turn was stopped.',
+  remedy: 'Send the message again, or raise timing.toolLimitMs.',
+} as const;
+export const UPSTREAM_FLOOD = {
+  code: 'upstream-flood',
+  status: 502,
+  retryable: true,
+  userMessage: 'The agent sent more than could be stored in time.',
+  remedy: 'Raise limits.queueBytes, or use a faster log.',
+} as const;
+export const TURN_TOO_LARGE = {
+  code: 'turn-too-large',
+  status: 502,
+  retryable: false,
+  userMessage: 'The answer grew too large and was cut off.',
+  remedy: 'Raise maxTurnBytes of the log, or have the agent say less.',
+} as const;
+export const TURN_FENCED = {
+  code: 'turn-fenced',
+  status: 409,
+  retryable: false,
+  userMessage: 'Another server has taken over this turn.',
+  remedy: 'Stop writing: the turn was ended because its lease ran out.',
+} as const;
+export const SHUTTING_DOWN = {
+  code: 'shutting-down',
+  status: 503,
+  retryable: true,
+  userMessage: 'The server is restarting.',
+  remedy: 'Try again in a moment.',
+} as const;
+export const NOT_SIGNED_IN = {
+  code: 'not-signed-in',
+  status: 401,
+  retryable: false,
+  userMessage: 'You are not signed in.',
+  remedy: 'Send Authorization: Bearer with a valid token.',
+} as const;
+export const SIGN_IN_EXPIRED = {
+  code: 'sign-in-expired',
+  status: 401,
+  retryable: true,
+  userMessage: 'Your sign-in has expired.',
+  remedy: 'Resume with a fresh token.',
+} as const;
+export const NOT_FOUND = {
+  code: 'not-found',
+  status: 404,
+  retryable: false,
+  userMessage: 'There is nothing here.',
+  remedy: 'Check the address, the session id, and what this user may do in it.',
+} as const;
+export const VIEWER_TOO_SLOW = {
+  code: 'viewer-too-slow',
+  status: 503,
+  retryable: true,
+  userMessage: 'The connection is too slow to follow the answer.',
+  remedy: 'Resume: what was missed is sent again.',
+} as const;
+export const LOG_FAILED = {
+  code: 'log-failed',
+  status: 503,
+  retryable: true,
+  userMessage: 'The answer could not be stored.',
+  remedy: 'Check the store behind the turn log, then send again.',
+} as const;
+export const ATTACHMENTS_TOO_LARGE = {
+  code: 'attachments-too-large',
+  status: 413,
+  retryable: false,
+  userMessage: 'The attached files are too large.',
+  remedy: 'Attach less, or raise limits.attachmentBytes.',
+} as const;
+export const QUESTION_ANSWERED = {
+  code: 'question-answered',
+  status: 409,
+  retryable: false,
+  userMessage: 'Somebody has answered already.',
+  remedy: 'Show the answer that came first.',
+} as const;
+export const QUESTION_EXPIRED = {
+  code: 'question-expired',
+  status: 410,
+  retryable: false,
+  userMessage: 'The question is no longer open.',
+  remedy: 'Ask the agent again.',
+} as const;
+export const NO_HISTORY = {
+  code: 'no-history',
+  status: 404,
+  retryable: false,
+  userMessage: 'There is no history here.',
+  remedy: 'The upstream keeps none: store messages in onFinish.',
+} as const;
+export const INTERNAL_ERROR = {
+  code: 'internal-error',
+  status: 500,
+  retryable: true,
+  userMessage: 'Something went wrong.',
+  remedy: 'See the log of the server.',
 } as const;
 
 export type ErrorKind =
@@ -69,7 +196,25 @@ export type ErrorKind =
   | typeof NO_USER_MESSAGE
   | typeof BAD_REQUEST
   | typeof BODY_TOO_LARGE
-  | typeof METHOD_NOT_ALLOWED;
+  | typeof METHOD_NOT_ALLOWED
+  | typeof UPSTREAM_UNREACHABLE
+  | typeof UPSTREAM_DROPPED
+  | typeof UPSTREAM_SILENT
+  | typeof TOOL_SILENT
+  | typeof UPSTREAM_FLOOD
+  | typeof TURN_TOO_LARGE
+  | typeof TURN_FENCED
+  | typeof SHUTTING_DOWN
+  | typeof NOT_SIGNED_IN
+  | typeof SIGN_IN_EXPIRED
+  | typeof NOT_FOUND
+  | typeof VIEWER_TOO_SLOW
+  | typeof LOG_FAILED
+  | typeof ATTACHMENTS_TOO_LARGE
+  | typeof QUESTION_ANSWERED
+  | typeof QUESTION_EXPIRED
+  | typeof NO_HISTORY
+  | typeof INTERNAL_ERROR;
 
 export type ErrorCode = ErrorKind['code'];
 

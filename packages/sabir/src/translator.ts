@@ -6,6 +6,7 @@ export type Channel = { channelType: string; channelId: string };
 
 /** Where a library may write what an operator should know. Message content never goes here. */
 export type Logger = {
+  info?(message: string, details?: Record<string, unknown>): void;
   warn(message: string, details?: Record<string, unknown>): void;
   error?(message: string, details?: Record<string, unknown>): void;
 };

@@ -5,6 +5,8 @@ import type * as v609 from 'ai-v6-0-9';
 import type * as v7 from 'ai-v7';
 import { describe, expectTypeOf, it } from 'vitest';
 import type { Chunk, ChunkOf, PortableChunk } from '../src/chunks.ts';
+import { SabirChatTransport } from '../src/client/index.ts';
+import type { UIMessage } from '../src/message.ts';
 import type { MessageMetadata } from '../src/outcome.ts';
 import {
   OpenHarnessChatTransport,
@@ -129,5 +131,41 @@ describe('OpenHarnessUIMessage', () => {
       }
     };
     expectTypeOf(show).toBeFunction();
+  });
+});
+
+describe('SabirChatTransport', () => {
+  const api = '/api/sessions/s1/chat';
+
+  it('is a ChatTransport of every major, without a cast', () => {
+    const asV7: v7.ChatTransport<v7.UIMessage> = new SabirChatTransport({ api, aiSdk: 7 });
+    const asV6: v6.ChatTransport<v6.UIMessage> = new SabirChatTransport({ api, aiSdk: 6 });
+    const asV609: v609.ChatTransport<v609.UIMessage> = new SabirChatTransport({ api });
+    const asV5: v5.ChatTransport<v5.UIMessage> = new SabirChatTransport({ api, aiSdk: 5 });
+    expectTypeOf([asV5, asV609, asV6, asV7]).not.toBeAny();
+    expectTypeOf<SabirChatTransport<v7.UIMessage>>().toExtend<v7.ChatTransport<v7.UIMessage>>();
+    expectTypeOf<SabirChatTransport<v6.UIMessage>>().toExtend<v6.ChatTransport<v6.UIMessage>>();
+    expectTypeOf<SabirChatTransport<v5.UIMessage>>().toExtend<v5.ChatTransport<v5.UIMessage>>();
+    expectTypeOf(new SabirChatTransport({ api })).toExtend<SabirChatTransport<UIMessage>>();
+  });
+
+  it('takes the options of DefaultChatTransport', () => {
+    const options: v7.HttpChatTransportInitOptions<v7.UIMessage> & { api: string } = { api };
+    const { fetch: _, prepareSendMessagesRequest, prepareReconnectToStreamRequest } = options;
+    new SabirChatTransport<v7.UIMessage>({
+      api,
+      headers: async () => new Headers(),
+      body: () => ({ more: 1 }),
+      credentials: () => 'include',
+      ...(prepareSendMessagesRequest && { prepareSendMessagesRequest }),
+      ...(prepareReconnectToStreamRequest && { prepareReconnectToStreamRequest }),
+    });
+  });
+
+  it('types what becomes of an answer', () => {
+    type Result = Awaited<ReturnType<SabirChatTransport['answer']>>;
+    expectTypeOf<Result['status']>().toEqualTypeOf<'accepted' | 'answered' | 'expired'>();
+    // @ts-expect-error there is no place to send to
+    new SabirChatTransport({});
   });
 });

@@ -7,6 +7,7 @@ type ComposerProps = {
   inputRef: RefObject<HTMLTextAreaElement | null>;
   isBusy: boolean;
   place: Place;
+  placeNoteId: string;
   onPlaceChange(place: Place): void;
   onSend(text: string): void;
   onStop(): void;
@@ -16,6 +17,7 @@ export function Composer({
   inputRef,
   isBusy,
   place,
+  placeNoteId,
   onPlaceChange,
   onSend,
   onStop,
@@ -60,7 +62,7 @@ export function Composer({
         />
       </div>
       <div className="flex items-center justify-between gap-3 pl-2">
-        <PlaceSwitch onChange={onPlaceChange} value={place} />
+        <PlaceSwitch describedBy={placeNoteId} onChange={onPlaceChange} value={place} />
         {/* One button for both, so that the keyboard's focus never falls off the page. */}
         <button
           aria-label={isBusy ? 'Stop' : 'Send'}

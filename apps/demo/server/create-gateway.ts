@@ -1,0 +1,49 @@
+import type { UIMessage } from 'sabir';
+import { asUpstream, type ChatGateway, createChatGateway } from 'sabir/gateway';
+import {
+  OpenHarnessChatTransport,
+  type OpenHarnessOptions,
+  type Runtime,
+} from 'sabir/open-harness';
+import { createConversations } from './conversations.ts';
+
+/** How long running answers may go on when the server is told to leave. */
+const SHUTDOWN_MS = 2_000;
+
+/**
+ * The same flow behind Sabir's gateway: an answer is a turn of its own, which goes on when its page
+ * is reloaded and which every tab can watch and stop.
+ *
+ * There are no accounts here. Unless HOST says otherwise the server listens on this machine only,
+ * and a session's long random name, made by the browser, is what opens it.
+ */
+export function createGateway(createFlow: () => Runtime, options: OpenHarnessOptions): ChatGateway {
+  const conversations = createConversations();
+
+  const flow = asUpstream(
+    (turn) => {
+      conversations.begin(turn);
+      return new OpenHarnessChatTransport<UIMessage>(createFlow, options).sendMessages({
+        trigger: 'submit-message',
+        chatId: turn.chatId,
+        messageId: undefined,
+        messages: turn.messages,
+        abortSignal: turn.signal,
+      });
+    },
+    { history: conversations.history },
+  );
+
+  return createChatGateway({
+    upstream: flow,
+    authenticate: () => ({ id: 'local' }),
+    access: () => 'owner',
+    onFinish: conversations.finish,
+    timing: { shutdownMs: SHUTDOWN_MS },
+    logger: { warn: console.warn, error: console.error },
+  });
+}
+
+export function isGatewayAddress(pathname: string): boolean {
+  return pathname === '/metrics' || pathname.startsWith('/api/sessions/');
+}

@@ -1,0 +1,16 @@
+import type { Place } from './transports.ts';
+import type { ServerReport } from './use-server-report.ts';
+
+/** What there is to know about the chosen place, in one line. */
+export function toPlaceNote(place: Place, report: ServerReport): string {
+  if (place === 'tab') return 'Scripted model, in this page';
+  if (report === 'absent') return 'No server here: choose This tab';
+  if (place === 'gateway') {
+    return report?.gateway === false
+      ? 'The gateway is off on this server: choose another place'
+      : 'Survives a reload; open a second tab to watch';
+  }
+  // A key in the environment of the server makes its model a real one.
+  if (report?.model === 'scripted model') return 'Scripted model, no key needed';
+  return report?.model ? `Model: ${report.model}` : 'Server';
+}

@@ -1,0 +1,61 @@
+/**
+ * The peer, in a process of its own: `pipeUIMessageStreamToResponse` of `ai` 7, fed from memory
+ * (`/memory/COUNT`) or from the same WebSocket (`/socket/SESSION`).
+ */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ReadableStream as NodeReadableStream } from 'node:stream/web';
+import { pipeUIMessageStreamToResponse, type UIMessageChunk } from 'ai-v7';
+import { WebSocket } from 'ws';
+
+const WORDS = Array.from({ length: 64 }, (_, i) => `word${i} `);
+
+/** Of the ways to make a stream of what is in memory, the one that this pipe is fastest with. */
+function fromMemory(response: ServerResponse, count: number): void {
+  function* chunks(): Generator<UIMessageChunk> {
+    yield { type: 'start', messageId: 'm' };
+    yield { type: 'text-start', id: 't' };
+    for (let i = 0; i < count; i++) {
+      yield { type: 'text-delta', id: 't', delta: WORDS[i % WORDS.length] ?? '' };
+    }
+    yield { type: 'text-end', id: 't' };
+    yield { type: 'finish' };
+  }
+  const stream = NodeReadableStream.from(chunks()) as ReadableStream<UIMessageChunk>;
+  pipeUIMessageStreamToResponse({ response, stream });
+}
+
+function fromSocket(response: ServerResponse, session: string): void {
+  const socket = new WebSocket(`ws://127.0.0.1:${process.argv[2]}/sessions/${session}`);
+  const stream = new ReadableStream<UIMessageChunk>({
+    start(controller) {
+      controller.enqueue({ type: 'start', messageId: 'm' });
+      controller.enqueue({ type: 'text-start', id: 't' });
+      socket.on('open', () => socket.send('{"type":"prompt","content":"go"}'));
+      socket.on('message', (data) => {
+        const event = JSON.parse(String(data));
+        if (event.type === 'message.part.text-delta') {
+          controller.enqueue({ type: 'text-delta', id: 't', delta: event.delta });
+        } else if (event.type === 'message.finalize') {
+          controller.enqueue({ type: 'text-end', id: 't' });
+          controller.enqueue({ type: 'finish' });
+          controller.close();
+          socket.close();
+        }
+      });
+    },
+  });
+  pipeUIMessageStreamToResponse({ response, stream });
+}
+
+const server = createServer((request, response) => {
+  request.resume();
+  const [, kind, what = ''] = (request.url ?? '').split('/');
+  if (kind === 'memory') fromMemory(response, Number(what));
+  else fromSocket(response, what);
+});
+server.listen(0, '127.0.0.1');
+await once(server, 'listening');
+process.send?.({ port: (server.address() as AddressInfo).port });
+process.on('disconnect', () => process.exit());

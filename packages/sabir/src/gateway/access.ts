@@ -1,0 +1,62 @@
+import { NOT_FOUND, NOT_SIGNED_IN, SabirError } from '../errors.ts';
+import type { User } from '../turns/upstream.ts';
+import type { ChatGatewayOptions, Role } from './options.ts';
+
+const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
+
+/**
+ * Who this is, and that they may do this here. What somebody may not do looks exactly like what
+ * does not exist: an answer never tells that a session is there.
+ */
+export function createGuard(
+  options: Pick<ChatGatewayOptions, 'authenticate' | 'access' | 'enabled'>,
+) {
+  return async (request: Request, sessionId: string, needed: Role): Promise<Admitted> => {
+    const user = await options.authenticate(request);
+    if (!user || (user.expiresAt !== undefined && user.expiresAt <= Date.now())) {
+      throw new SabirError(NOT_SIGNED_IN);
+    }
+    if (options.enabled && !(await options.enabled(user, sessionId))) {
+      throw new SabirError(NOT_FOUND);
+    }
+    const role = await options.access(user, sessionId);
+    if (!role || !(RANKS[role] >= RANKS[needed])) throw new SabirError(NOT_FOUND);
+    return { user, role };
+  };
+}
+
+export type Admitted = { user: User; role: Role };
+
+export function mayStop(role: Role): boolean {
+  return RANKS[role] >= RANKS.collaborator;
+}
+
+export type SessionRecord = {
+  ownerId: string;
+  /** An orchestrator acts for its owner alone: nobody else gets in, whatever their role. */
+  isOrchestrator?: boolean;
+  /** The others, by user id. */
+  roles?: Readonly<Record<string, Role>>;
+};
+
+/**
+ * `access` for people who keep sessions somewhere: owner, members, and orchestrators that are
+ * their owner's alone.
+ *
+ * @example
+ * access: sessionAccess((id) => database.findSession(id))
+ */
+export function sessionAccess(
+  find: (
+    sessionId: string,
+  ) => SessionRecord | null | undefined | Promise<SessionRecord | null | undefined>,
+): (user: User, sessionId: string) => Promise<Role | null> {
+  return async (user, sessionId) => {
+    const session = await find(sessionId);
+    if (!session) return null;
+    if (session.ownerId === user.id) return 'owner';
+    const { isOrchestrator = false, roles = {} } = session;
+    if (isOrchestrator || !Object.hasOwn(roles, user.id)) return null;
+    return roles[user.id] ?? null;
+  };
+}

@@ -1,0 +1,92 @@
+import {
+  BAD_REQUEST,
+  LOG_FAILED,
+  QUESTION_ANSWERED,
+  QUESTION_EXPIRED,
+  SabirError,
+} from '../errors.ts';
+import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
+import { type Question, questionOf } from '../turns/question.ts';
+import { withoutContent } from '../turns/without-content.ts';
+
+/** How an answer fared: accepted, or too late. */
+export type AnswerVerdict =
+  | { status: 202 }
+  | { status: 409; kind: typeof QUESTION_ANSWERED; answer: unknown }
+  | { status: 410; kind: typeof QUESTION_EXPIRED };
+
+/** How long to wait until the log tells whose answer was first. */
+const VERDICT_MS = 3_000;
+
+export function toAnswer(body: unknown): Answer {
+  const { questionId, answer } = (body ?? {}) as Record<string, unknown>;
+  if (typeof questionId !== 'string' || questionId === '') {
+    throw new SabirError(BAD_REQUEST, 'questionId is not a string. Send { questionId, answer }.');
+  }
+  if (answer === undefined) {
+    throw new SabirError(BAD_REQUEST, 'There is no answer. Send { questionId, answer }.');
+  }
+  return { type: 'answer', questionId, answer };
+}
+
+/** Somebody else's question ids must not fill the memory. */
+const MAX_REMEMBERED = 1_000;
+
+/**
+ * Hands answers to whoever runs the turn and reads in the log what came of them: the first answer
+ * wins, for all viewers. Which one was first here is remembered, since a source may put an answer
+ * into other words than it was given in.
+ */
+export function createAnswering(log: TurnLog) {
+  const firsts = new Set<string>();
+
+  function isFirst({ turnId }: TurnInfo, { questionId }: Answer): boolean {
+    const key = JSON.stringify([turnId, questionId]);
+    if (firsts.has(key)) return false;
+    const [oldest] = firsts;
+    if (oldest !== undefined && firsts.size >= MAX_REMEMBERED) firsts.delete(oldest);
+    firsts.add(key);
+    return true;
+  }
+
+  async function send({ turnId }: TurnInfo, command: Answer): Promise<boolean> {
+    try {
+      return await log.command(turnId, command);
+    } catch (error) {
+      // A store's error may quote the answer that it could not take.
+      throw new SabirError(LOG_FAILED, undefined, { cause: withoutContent(error) });
+    }
+  }
+
+  /** Undefined where the turn has not asked that. */
+  return async (turn: TurnInfo, command: Answer): Promise<AnswerVerdict | undefined> => {
+    // Whoever reads a turn that has said nothing waits until it does.
+    if (turn.lastSeq === 0) return undefined;
+    let question: Question | undefined;
+    let isKnown = false;
+    let isOurs = false;
+    const signal = AbortSignal.timeout(VERDICT_MS);
+    for await (const batch of log.read(turn.turnId, 0, signal)) {
+      for (const { chunk } of batch) {
+        const asked = questionOf(chunk);
+        if (asked?.questionId === command.questionId) question = asked;
+      }
+      if (!question) return undefined;
+      if (question.status !== 'open') return verdictOn(question, isOurs);
+      if (isKnown) continue;
+      isKnown = true;
+      isOurs = isFirst(turn, command);
+      if (isOurs && !(await send(turn, command))) break;
+    }
+    if (!question) return undefined;
+    // The log was slow to tell, but the command is on its way.
+    if (isOurs && signal.aborted) return { status: 202 };
+    return verdictOn(question);
+  };
+}
+
+function verdictOn({ status, answer }: Question, isOurs = false): AnswerVerdict {
+  if (status === 'answered' && isOurs) return { status: 202 };
+  if (status !== 'answered') return { status: 410, kind: QUESTION_EXPIRED };
+  return { status: 409, kind: QUESTION_ANSWERED, answer: answer ?? null };
+}

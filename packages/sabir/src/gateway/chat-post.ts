@@ -1,0 +1,121 @@
+import { type ChatRequest, parseChatRequest } from '../chat-request.ts';
+import {
+  ATTACHMENTS_TOO_LARGE,
+  BAD_REQUEST,
+  BODY_TOO_LARGE,
+  NO_USER_MESSAGE,
+  SabirError,
+} from '../errors.ts';
+import type { UIMessage } from '../message.ts';
+import type { Attachment, User } from '../turns/upstream.ts';
+import type { GatewayLimits } from './options.ts';
+
+/** What a POST asks for. */
+export type ChatPost =
+  | {
+      kind: 'prompt';
+      chatId: string;
+      text: string;
+      attachments: Attachment[];
+      messages: UIMessage[];
+      body: Record<string, unknown>;
+      /** The same for the same request sent again, and for no other. */
+      requestId: string;
+      /**
+       * Another answer is wished for, and nothing names the one it replaces: once that wish has been
+       * granted, the same request is the next wish.
+       */
+      isWish: boolean;
+    }
+  /** A client reports on tools that run here: there is nothing to do, and nothing to prompt. */
+  | { kind: 'acknowledge'; chatId: string; messageId: string };
+
+/** A client that names no chat has one. */
+const ONLY_CHAT = 'default';
+
+export async function readChatPost(
+  request: Request,
+  user: User,
+  limits: GatewayLimits,
+): Promise<ChatPost> {
+  const read = await parseChatRequest(request, limits.bodyBytes + limits.attachmentBytes);
+  checkSizes(read, limits);
+  const { chatId = ONLY_CHAT, messages, trigger, messageId, body } = read;
+  if (chatId === '' || chatId.length > 512) {
+    throw new SabirError(BAD_REQUEST, 'id is empty or longer than 512 characters.');
+  }
+  const last = messages.at(-1);
+  if (last?.role === 'assistant' && trigger === 'submit-message') {
+    return { kind: 'acknowledge', chatId, messageId: last.id };
+  }
+  const at = messages.findLastIndex(({ role }) => role === 'user');
+  const message = messages[at];
+  if (!message) throw new SabirError(NO_USER_MESSAGE, 'messages has none with role "user".');
+  const text = textOf(message, at);
+  const attachments = message.parts.flatMap((part, i) =>
+    attachmentOf(part, `messages[${at}].parts[${i}]`),
+  );
+  if (text.trim() === '' && attachments.length === 0) {
+    throw new SabirError(NO_USER_MESSAGE, `messages[${at}] has neither text nor files.`);
+  }
+  // Messages without ids are told apart by their place.
+  const identity = [user.id, trigger, message.id || at, message.parts, messageId ?? null];
+  return {
+    kind: 'prompt',
+    chatId,
+    text,
+    attachments,
+    messages,
+    body,
+    requestId: await digest(JSON.stringify(identity)),
+    // A stock client names no message, or the user's own.
+    isWish: trigger === 'regenerate-message' && (!messageId || messageId === message.id),
+  };
+}
+
+function textOf(message: UIMessage, at: number): string {
+  let text = '';
+  for (const [i, part] of message.parts.entries()) {
+    if (part.type !== 'text') continue;
+    if (typeof part.text !== 'string') {
+      throw new SabirError(BAD_REQUEST, `messages[${at}].parts[${i}].text is not a string.`);
+    }
+    text += part.text;
+  }
+  return text;
+}
+
+function attachmentOf(part: UIMessage['parts'][number], where: string): Attachment[] {
+  if (part.type !== 'file') return [];
+  const { url, mediaType, filename } = part;
+  if (typeof url !== 'string') throw new SabirError(BAD_REQUEST, `${where}.url is not a string.`);
+  if (typeof mediaType !== 'string') {
+    throw new SabirError(BAD_REQUEST, `${where}.mediaType is not a string.`);
+  }
+  return [{ url, mediaType, ...(typeof filename === 'string' && { filename }) }];
+}
+
+/** Files come inside the body, as `data:` URLs: each kind is held to its own limit. */
+function checkSizes({ messages, body }: ChatRequest, limits: GatewayLimits): void {
+  let files = 0;
+  for (const { parts } of messages) {
+    for (const part of parts) {
+      if (part.type === 'file' && typeof part.url === 'string') files += part.url.length;
+    }
+  }
+  if (files > limits.attachmentBytes) {
+    throw new SabirError(
+      ATTACHMENTS_TOO_LARGE,
+      `The attached files are larger than ${limits.attachmentBytes} bytes together.`,
+    );
+  }
+  const rest = new TextEncoder().encode(JSON.stringify([messages, body])).length - files;
+  if (rest > limits.bodyBytes) {
+    throw new SabirError(BODY_TOO_LARGE, `The body is larger than ${limits.bodyBytes} bytes.`);
+  }
+}
+
+async function digest(text: string): Promise<string> {
+  const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,37 @@
+export {
+  asUpstream,
+  type ChunkTurn,
+  type ChunkUpstreamOptions,
+} from '../sources/chunks/upstream.ts';
+export type {
+  Answer,
+  BeginTurn,
+  LoggedChunk,
+  Stop,
+  TurnCommand,
+  TurnInfo,
+  TurnLog,
+  TurnWriter,
+} from '../turns/log.ts';
+export { type MemoryTurnLogOptions, memoryTurnLog } from '../turns/memory.ts';
+export type { FinishedTurn } from '../turns/turn.ts';
+export type {
+  Attachment,
+  Prompt,
+  TurnSink,
+  Upstream,
+  UpstreamSession,
+  UpstreamTurn,
+  User,
+} from '../turns/upstream.ts';
+export { type SessionRecord, sessionAccess } from './access.ts';
+export type { Cors } from './cors.ts';
+export { type ChatGateway, createChatGateway } from './gateway.ts';
+export { type JwtAuthOptions, jwtAuth } from './jwt-auth.ts';
+export type {
+  ChatGatewayOptions,
+  GatewayLimits,
+  GatewayRoutes,
+  GatewayTiming,
+  Role,
+} from './options.ts';

@@ -1,0 +1,335 @@
+import { createServer } from 'node:http';
+import {
+  exportJWK,
+  exportSPKI,
+  generateKeyPair,
+  type JWTPayload,
+  SignJWT,
+  UnsecuredJWT,
+} from 'jose';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  chatBody,
+  createTestGateway,
+  createUser,
+  echo,
+  refusal,
+} from '../../test/gateway-client.ts';
+import { serve } from '../runtimes/node.ts';
+import { type JwtAuthOptions, jwtAuth } from './index.ts';
+
+const SECRET = 'a secret of at least thirty-two bytes';
+const key = new TextEncoder().encode(SECRET);
+type Key = Parameters<SignJWT['sign']>[0];
+
+const now = () => Math.floor(Date.now() / 1000);
+const sign = (claims: JWTPayload = {}, by: Key = key, alg = 'HS256', header: object = {}) =>
+  new SignJWT({ sub: 'carl', exp: now() + 60, ...claims })
+    .setProtectedHeader({ alg, ...header })
+    .sign(by);
+const rsa = await generateKeyPair('RS256');
+const ec = await generateKeyPair('ES256');
+
+const ask = (init: RequestInit = {}) => new Request('http://gateway.test/x', init);
+const bearing = (token: string) => ask({ headers: { authorization: `Bearer ${token}` } });
+/** Who the token says it is, by these options. */
+const check = (options: JwtAuthOptions, token: string) => jwtAuth(options)(bearing(token));
+
+describe('a token', () => {
+  const auth = jwtAuth({ secret: SECRET });
+
+  it('says who asks, and until when it is good [RFC-AUTH-01]', async () => {
+    const exp = now() + 60;
+    expect(await auth(bearing(await sign({ exp, team: 7 })))).toEqual({
+      id: 'carl',
+      expiresAt: exp * 1000,
+      exp,
+      team: 7,
+    });
+    const endless = await new SignJWT({ sub: 'carl' })
+      .setProtectedHeader({ alg: 'HS256' })
+      .sign(key);
+    expect(await auth(bearing(endless))).toEqual({ id: 'carl' });
+  });
+
+  it('may be announced in any case, with spaces around it', async () => {
+    const token = await sign();
+    for (const authorization of [`bearer ${token}`, `BEARER   ${token}  `]) {
+      expect(await auth(ask({ headers: { authorization } }))).toMatchObject({ id: 'carl' });
+    }
+  });
+
+  it.each([
+    ['that is missing', () => undefined],
+    ['of another scheme', async () => `Basic ${await sign()}`],
+    ['without a scheme', () => sign()],
+    ['of nothing', () => 'Bearer '],
+    ['that is none', () => 'Bearer not-a-token'],
+    ['with something behind it', async () => `Bearer ${await sign()} x`],
+    ['signed with another secret', async () => `Bearer ${await sign({}, key.toReversed())}`],
+    ['that was changed', async () => `Bearer ${(await sign()).replace(/\.(.)/, '.A$1')}`],
+    ['whose signature was cut', async () => `Bearer ${(await sign()).slice(0, -3)}`],
+    ['that has expired', async () => `Bearer ${await sign({ exp: now() - 1 })}`],
+    ['that is not good yet', async () => `Bearer ${await sign({ nbf: now() + 60 })}`],
+    ['with an expiry that is no number', async () => `Bearer ${await sign({ exp: 'x' as never })}`],
+    ['without a signature', () => `Bearer ${new UnsecuredJWT({ sub: 'carl' }).encode()}`],
+    ['without a subject', async () => `Bearer ${await sign({ sub: undefined as never })}`],
+    ['with an empty subject', async () => `Bearer ${await sign({ sub: '' })}`],
+    ['with a subject that is no text', async () => `Bearer ${await sign({ sub: 7 as never })}`],
+    [
+      'of an algorithm for key pairs',
+      async () => `Bearer ${await sign({}, rsa.privateKey, 'RS256')}`,
+    ],
+  ])('%s is nobody: 401 [RFC-AUTH-03] [RFC-ERR-08] [RFC-INT-3.1]', async (_, make) => {
+    let opened = 0;
+    const gateway = createTestGateway(
+      () => {
+        opened++;
+        return echo;
+      },
+      { authenticate: auth },
+    );
+    const authorization = await make();
+    const headers = new Headers();
+    if (authorization !== undefined) headers.set('authorization', authorization);
+    const response = await createUser(gateway, undefined).post(chatBody('hi'), { headers });
+    expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    expect(await refusal(response)).toMatchObject({ status: 401, code: 'not-signed-in' });
+    expect(opened).toBe(0);
+  });
+
+  it('is asked for at every address of a session [RFC-AUTH-02]', async () => {
+    const nobody = createUser(createTestGateway(echo, { authenticate: auth }), undefined);
+    for (const response of [
+      await nobody.post(chatBody('hi')),
+      await nobody.resume(),
+      await nobody.stop(),
+      await nobody.answer('q', 1),
+      await nobody.messages(),
+      await nobody.channels(),
+    ]) {
+      expect(response.status).toBe(401);
+    }
+  });
+
+  it('is held to issuer and audience where they are set', async () => {
+    const options = { secret: SECRET, issuer: 'https://me', audience: ['chat', 'voice'] };
+    const good = { iss: 'https://me', aud: 'voice' };
+    expect(await check(options, await sign(good))).toMatchObject({ id: 'carl' });
+    expect(await check(options, await sign({ ...good, iss: 'https://other' }))).toBeNull();
+    expect(await check(options, await sign({ ...good, aud: 'mail' }))).toBeNull();
+    expect(await check(options, await sign({ iss: 'https://me' }))).toBeNull();
+    expect(await check(options, await sign({ aud: 'chat' }))).toBeNull();
+  });
+
+  it('may be late by as much as is tolerated, to the end', async () => {
+    const exp = now() - 5;
+    const options = { secret: SECRET, clockToleranceSeconds: 30 };
+    expect(await check(options, await sign({ exp }))).toMatchObject({
+      expiresAt: (exp + 30) * 1000,
+    });
+    expect(await check(options, await sign({ exp: now() - 31 }))).toBeNull();
+  });
+
+  it('can be read in the application’s own way, or refused', async () => {
+    const options: JwtAuthOptions = {
+      secret: SECRET,
+      toUser: ({ uid }) => (typeof uid === 'string' ? { id: `u-${uid}` } : null),
+    };
+    expect(await check(options, await sign({ uid: '7' }))).toEqual({
+      id: 'u-7',
+      expiresAt: expect.any(Number),
+    });
+    expect(await check(options, await sign())).toBeNull();
+  });
+
+  it('is good until its own expiry, whatever its other claims are called', async () => {
+    const exp = now() + 60;
+    for (const expiresAt of [1, 'tomorrow', now() + 60]) {
+      expect(await auth(bearing(await sign({ exp, expiresAt })))).toMatchObject({
+        expiresAt: exp * 1000,
+      });
+    }
+    expect(await auth(bearing(await sign({ id: 'olga' })))).toMatchObject({ id: 'carl' });
+  });
+});
+
+describe('keys', () => {
+  it('refuses a secret that could be guessed, and no key at all', () => {
+    for (const secret of ['', 'short', undefined as never, new Uint8Array(31)]) {
+      expect(() => jwtAuth({ secret })).toThrow(TypeError);
+    }
+    expect(() => jwtAuth({} as JwtAuthOptions)).toThrow(
+      'jwtAuth needs one of secret, publicKey and jwks.',
+    );
+  });
+
+  it('takes a public key as PEM, RS256 unless another algorithm is named', async () => {
+    const pem = await exportSPKI(rsa.publicKey);
+    const token = await sign({}, rsa.privateKey, 'RS256');
+    expect(await check({ publicKey: pem }, token)).toMatchObject({ id: 'carl' });
+    const other = await generateKeyPair('RS256');
+    expect(await check({ publicKey: pem }, await sign({}, other.privateKey, 'RS256'))).toBeNull();
+    const options = { publicKey: await exportSPKI(ec.publicKey), algorithms: ['ES256'] };
+    expect(await check(options, await sign({}, ec.privateKey, 'ES256'))).toMatchObject({
+      id: 'carl',
+    });
+    expect(await check(options, token)).toBeNull();
+  });
+
+  it('takes a public key as JWK, which may name its algorithm', async () => {
+    const jwk = await exportJWK(ec.publicKey);
+    const token = await sign({}, ec.privateKey, 'ES256');
+    for (const options of [
+      { publicKey: { ...jwk, alg: 'ES256' } },
+      { publicKey: jwk, algorithms: ['ES256'] },
+    ]) {
+      expect(await check(options, token)).toMatchObject({ id: 'carl' });
+      expect(await check(options, await sign())).toBeNull();
+    }
+  });
+
+  it('never takes a public key for a shared secret', async () => {
+    const pem = await exportSPKI(rsa.publicKey);
+    const jwk = await exportJWK(rsa.publicKey);
+    const jwks = { keys: [{ ...jwk, kid: 'a', alg: 'RS256' }] };
+    const forged = [
+      await sign({}, new TextEncoder().encode(pem), 'HS256', { kid: 'a' }),
+      await sign({}, new TextEncoder().encode(JSON.stringify(jwk)), 'HS256', { kid: 'a' }),
+      await sign({}, new TextEncoder().encode(jwk.n), 'HS256', { kid: 'a' }),
+      new UnsecuredJWT({ sub: 'carl' }).encode(),
+    ];
+    for (const token of forged) {
+      expect(await check({ publicKey: pem }, token)).toBeNull();
+      expect(await check({ publicKey: jwk }, token)).toBeNull();
+      expect(await check({ jwks }, token)).toBeNull();
+    }
+  });
+
+  it('finds a key in a set by its id', async () => {
+    const keys = [
+      { ...(await exportJWK(rsa.publicKey)), kid: 'rsa', alg: 'RS256' },
+      { ...(await exportJWK(ec.publicKey)), kid: 'ec', alg: 'ES256' },
+    ];
+    const auth = jwtAuth({ jwks: { keys } });
+    const byRsa = await sign({}, rsa.privateKey, 'RS256', { kid: 'rsa' });
+    const byEc = await sign({}, ec.privateKey, 'ES256', { kid: 'ec' });
+    const stranger = await sign({}, ec.privateKey, 'ES256', { kid: 'gone' });
+    const mixed = await sign({}, rsa.privateKey, 'RS256', { kid: 'ec' });
+    expect(await auth(bearing(byRsa))).toMatchObject({ id: 'carl' });
+    expect(await auth(bearing(byEc))).toMatchObject({ id: 'carl' });
+    expect(await auth(bearing(stranger))).toBeNull();
+    expect(await auth(bearing(mixed))).toBeNull();
+  });
+});
+
+describe('a key set at an address', () => {
+  const setOf = async (pair: { publicKey: CryptoKey }, kid: string) => ({
+    keys: [{ ...(await exportJWK(pair.publicKey)), kid, alg: 'ES256' }],
+  });
+
+  it('is fetched once, and what is not in it is nobody', async () => {
+    let fetched = 0;
+    const server = await serve({
+      fetch: async () => {
+        fetched++;
+        return Response.json(await setOf(ec, 'one'));
+      },
+    });
+    onTestFinished(() => server.close());
+    const auth = jwtAuth({ jwks: server.url });
+    const token = await sign({}, ec.privateKey, 'ES256', { kid: 'one' });
+    expect(await auth(bearing(token))).toMatchObject({ id: 'carl' });
+    expect(await auth(bearing(token))).toMatchObject({ id: 'carl' });
+    const stranger = await sign({}, ec.privateKey, 'ES256', { kid: 'two' });
+    expect(await auth(bearing(stranger))).toBeNull();
+    expect(fetched).toBe(1);
+  });
+
+  it('may change its keys', async () => {
+    const next = await generateKeyPair('ES256');
+    let current = await setOf(ec, 'one');
+    const server = await serve({ fetch: () => Response.json(current) });
+    onTestFinished(() => server.close());
+    const auth = jwtAuth({ jwks: new URL(server.url) });
+    const exp = now() + 600;
+    const old = await sign({ exp }, ec.privateKey, 'ES256', { kid: 'one' });
+    expect(await auth(bearing(old))).toMatchObject({ id: 'carl' });
+    current = await setOf(next, 'two');
+    const fresh = await sign({ exp }, next.privateKey, 'ES256', { kid: 'two' });
+    // Strangers must not make us ask for the keys again and again.
+    expect(await auth(bearing(fresh))).toBeNull();
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 31_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(await auth(bearing(fresh))).toMatchObject({ id: 'carl' });
+    expect(await auth(bearing(old))).toBeNull();
+  });
+
+  it.each([
+    ['is down', 0, ''],
+    ['answers 500', 500, ''],
+    ['answers something else', 200, '<html>'],
+  ])('that %s is our fault and not the user’s: 500', async (_, status, body) => {
+    const server = createServer((_request, response) => response.writeHead(status).end(body));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+    const close = () => new Promise((resolve) => server.close(resolve));
+    if (status === 0) await close();
+    else onTestFinished(() => void close());
+    const auth = jwtAuth({ jwks: `http://127.0.0.1:${port}/keys` });
+    const carl = createUser(createTestGateway(echo, { authenticate: auth }), undefined);
+    const token = await sign({}, ec.privateKey, 'ES256', { kid: 'one' });
+    const response = await carl.post(chatBody('hi'), {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(await refusal(response)).toMatchObject({ status: 500, code: 'internal-error' });
+  });
+});
+
+describe('a cookie', () => {
+  const origins = ['https://app.example'];
+  const auth = jwtAuth({ secret: SECRET, cookie: { name: 'session', origins } });
+  const withCookie = async (headers: Record<string, string>, method = 'GET', name = 'session') =>
+    auth(
+      ask({ method, headers: { cookie: `theme=dark; ${name}=${await sign()}; x`, ...headers } }),
+    );
+
+  it('is taken for an EventSource of an allowed page', async () => {
+    const carl = { id: 'carl' };
+    expect(await withCookie({ origin: 'https://app.example' })).toMatchObject(carl);
+    expect(await withCookie({ origin: 'https://app.example' }, 'POST')).toMatchObject(carl);
+  });
+
+  it('is taken on a GET of the server’s own pages, which names no origin', async () => {
+    expect(await withCookie({})).toMatchObject({ id: 'carl' });
+    expect(await withCookie({ 'sec-fetch-site': 'same-origin' })).toMatchObject({ id: 'carl' });
+    expect(await withCookie({ 'sec-fetch-site': 'same-site' })).toBeNull();
+    expect(await withCookie({ 'sec-fetch-site': 'cross-site' })).toBeNull();
+    expect(await withCookie({ 'sec-fetch-site': 'none' })).toBeNull();
+  });
+
+  it.each([
+    ['another page', { origin: 'https://evil.example' }, 'GET'],
+    ['another page, from the same site', { origin: 'https://sub.app.example' }, 'GET'],
+    ['another scheme', { origin: 'http://app.example' }, 'GET'],
+    ['a page that hides', { origin: 'null' }, 'GET'],
+    ['another page that sends', { origin: 'https://evil.example' }, 'POST'],
+    ['nobody knows where that sends', {}, 'POST'],
+    ['a page that sends, without an origin', { 'sec-fetch-site': 'same-origin' }, 'POST'],
+  ])('of %s is nobody’s', async (_, headers, method) => {
+    expect(await withCookie(headers as Record<string, string>, method)).toBeNull();
+  });
+
+  it('counts only under its own name, and only where the option is set', async () => {
+    expect(await withCookie({}, 'GET', 'mysession')).toBeNull();
+    expect(await withCookie({}, 'GET', 'Session')).toBeNull();
+    const cookie = `session=${await sign()}`;
+    expect(await jwtAuth({ secret: SECRET })(ask({ headers: { cookie } }))).toBeNull();
+  });
+
+  it('gives way to a header, which needs no origin', async () => {
+    const authorization = `Bearer ${await sign({ sub: 'olga' })}`;
+    const headers = { authorization, origin: 'https://evil.example' };
+    expect(await withCookie(headers)).toMatchObject({ id: 'olga' });
+  });
+});

@@ -1,0 +1,150 @@
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  importJWK,
+  importSPKI,
+  type JSONWebKeySet,
+  type JWK,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose';
+import type { User } from '../turns/upstream.ts';
+
+type KeyOption =
+  /** A secret that the server shares with whoever signs. HS256, HS384, HS512. */
+  | { secret: string | Uint8Array }
+  /** PEM (SPKI) or JWK. RS256 unless `algorithms` says otherwise. */
+  | { publicKey: string | JWK }
+  /** The address of a key set, or the set itself. */
+  | { jwks: string | URL | JSONWebKeySet };
+
+export type JwtAuthOptions = KeyOption & {
+  issuer?: string | string[];
+  audience?: string | string[];
+  algorithms?: string[];
+  clockToleranceSeconds?: number;
+  /**
+   * Takes the token from a cookie too, for `EventSource`, which cannot send a header. A browser
+   * sends cookies along whoever asks, so the asking page must be one of `origins`.
+   */
+  cookie?: { name: string; origins: readonly string[] };
+  /** Claims → user; null refuses. Default: `sub` is the id, and the claims are kept. */
+  toUser?(claims: JWTPayload): User | null | Promise<User | null>;
+};
+
+const SHARED_SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
+
+/**
+ * `authenticate` for JSON web tokens in `Authorization: Bearer`. A token that is missing, forged,
+ * not yet valid or expired is nobody; a key set that cannot be fetched is an error.
+ *
+ * @example
+ * createChatGateway({ authenticate: jwtAuth({ secret: process.env.JWT_SECRET }), … })
+ */
+export function jwtAuth(options: JwtAuthOptions): (request: Request) => Promise<User | null> {
+  const { issuer, audience, clockToleranceSeconds, cookie, toUser = userOf } = options;
+  const { algorithms, getKey } = keysOf(options);
+  const checks = {
+    algorithms,
+    ...(issuer !== undefined && { issuer }),
+    ...(audience !== undefined && { audience }),
+    ...(clockToleranceSeconds !== undefined && { clockTolerance: clockToleranceSeconds }),
+  };
+  return async (request) => {
+    const token = bearerOf(request) ?? (cookie && cookieOf(request, cookie));
+    if (!token) return null;
+    try {
+      const { payload } = await jwtVerify(token, getKey, checks);
+      const user = await toUser(payload);
+      if (!user || payload.exp === undefined) return user;
+      const tolerated = payload.exp + (clockToleranceSeconds ?? 0);
+      return { expiresAt: tolerated * 1000, ...user };
+    } catch (error) {
+      if (isAboutToken(error)) return null;
+      throw error;
+    }
+  };
+}
+
+function keysOf(options: JwtAuthOptions): { algorithms: string[]; getKey: JWTVerifyGetKey } {
+  if ('secret' in options) {
+    const { secret } = options;
+    const key = typeof secret === 'string' ? new TextEncoder().encode(secret) : secret;
+    // A short secret can be guessed from one token.
+    if (!key || key.length < 32) throw new TypeError('jwtAuth: the secret is under 32 bytes long.');
+    return { algorithms: options.algorithms ?? SHARED_SECRET_ALGORITHMS, getKey: async () => key };
+  }
+  if ('publicKey' in options) {
+    const { publicKey } = options;
+    const named = typeof publicKey === 'string' ? undefined : publicKey.alg;
+    const algorithms = options.algorithms ?? [named ?? 'RS256'];
+    const imported = lazily(() =>
+      typeof publicKey === 'string'
+        ? importSPKI(publicKey, algorithms[0] ?? 'RS256')
+        : importJWK(publicKey, algorithms[0]),
+    );
+    return { algorithms, getKey: imported };
+  }
+  if (!('jwks' in options) || !options.jwks) {
+    throw new TypeError('jwtAuth needs one of secret, publicKey and jwks.');
+  }
+  const { jwks } = options;
+  const isAddress = typeof jwks === 'string' || jwks instanceof URL;
+  return {
+    // Never a shared secret: a public key would pass for one.
+    algorithms: options.algorithms ?? ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'],
+    getKey: isAddress ? createRemoteJWKSet(new URL(jwks)) : createLocalJWKSet(jwks),
+  };
+}
+
+function lazily<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+function isAboutToken(error: unknown): boolean {
+  return (
+    error instanceof errors.JWTInvalid ||
+    error instanceof errors.JWTExpired ||
+    error instanceof errors.JWTClaimValidationFailed ||
+    error instanceof errors.JWSInvalid ||
+    error instanceof errors.JWSSignatureVerificationFailed ||
+    error instanceof errors.JOSEAlgNotAllowed ||
+    error instanceof errors.JOSENotSupported ||
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys
+  );
+}
+
+/** The token's own expiry counts, whatever else somebody calls `expiresAt`. */
+function userOf({ sub, expiresAt: _, ...claims }: JWTPayload): User | null {
+  if (typeof sub !== 'string' || sub === '') return null;
+  return { ...claims, id: sub };
+}
+
+function bearerOf(request: Request): string | undefined {
+  const [scheme, token, ...rest] = (request.headers.get('authorization') ?? '').trim().split(/ +/);
+  return scheme?.toLowerCase() === 'bearer' && rest.length === 0 ? token : undefined;
+}
+
+function cookieOf(
+  request: Request,
+  { name, origins }: NonNullable<JwtAuthOptions['cookie']>,
+): string | undefined {
+  const { headers, method } = request;
+  const origin = headers.get('origin');
+  // A browser leaves the origin out when a page asks its own server; it never does so on a POST.
+  const site = headers.get('sec-fetch-site');
+  const isOwnPage = method === 'GET' && (site === null || site === 'same-origin');
+  if (origin === null ? !isOwnPage : !origins.includes(origin)) return undefined;
+  for (const pair of (headers.get('cookie') ?? '').split(';')) {
+    const at = pair.indexOf('=');
+    if (at > 0 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim();
+  }
+  return undefined;
+}

@@ -1,0 +1,75 @@
+import type { Logger } from '../translator.ts';
+import type { TurnLog } from '../turns/log.ts';
+import type { FinishedTurn, TurnTiming } from '../turns/turn.ts';
+import type { Upstream, User } from '../turns/upstream.ts';
+import type { Cors } from './cors.ts';
+
+/** What somebody may do in a session; each may do what those before it may. */
+export type Role = 'viewer' | 'collaborator' | 'owner';
+
+export type GatewayTiming = TurnTiming & {
+  /** How often a silent stream says that it is alive. */
+  keepAliveMs: number;
+  /** How long a turn goes on after its last viewer left without a promise to stop it explicitly. */
+  disconnectGraceMs: number;
+  /** How long a connection to a session is kept for the next turn. */
+  lingerMs: number;
+  /** How long `close()` waits for running turns. */
+  shutdownMs: number;
+};
+
+export type GatewayLimits = {
+  /** A request's body, without the files attached to it. */
+  bodyBytes: number;
+  attachmentBytes: number;
+  /** What a viewer may be behind. */
+  viewerBacklogBytes: number;
+  /** What may wait for a slow log, per turn. */
+  queueBytes: number;
+};
+
+export type GatewayRoutes = {
+  /** Where the routes begin. Default `/api`. */
+  base?: string;
+  /** Whether `GET /metrics` answers, for whom. Default: everybody who can reach it. */
+  metrics?: boolean | ((request: Request) => boolean | Promise<boolean>);
+};
+
+export interface ChatGatewayOptions {
+  /** Who answers: one for all sessions, or one for each. */
+  upstream: Upstream | ((sessionId: string) => Upstream | Promise<Upstream>);
+  /** Where turns are kept. Default: in this process. */
+  log?: TurnLog;
+  /** Who asks; null for nobody: the answer is 401. See `jwtAuth`. */
+  authenticate(request: Request): Promise<User | null> | User | null;
+  /** What they may do in a session; null for nothing, or no such session: the answer is 404. */
+  access(user: User, sessionId: string): Promise<Role | null> | Role | null;
+  /** The switch per user and session: off is a 404. */
+  enabled?(user: User, sessionId: string): boolean | Promise<boolean>;
+  /** Runs once per turn, after its end, with the final message: the place to store it. */
+  onFinish?(turn: FinishedTurn): unknown;
+  routes?: GatewayRoutes;
+  cors?: Cors;
+  limits?: Partial<GatewayLimits>;
+  timing?: Partial<GatewayTiming>;
+  /** What a person is shown of the agent's own errors. */
+  errorText?(error: unknown): string;
+  logger?: Logger;
+}
+
+export const DEFAULT_TIMING: GatewayTiming = {
+  connectMs: 10_000,
+  idleMs: 120_000,
+  toolLimitMs: 30 * 60_000,
+  keepAliveMs: 15_000,
+  disconnectGraceMs: 5_000,
+  lingerMs: 10_000,
+  shutdownMs: 5_000,
+};
+
+export const DEFAULT_LIMITS: GatewayLimits = {
+  bodyBytes: 1_000_000,
+  attachmentBytes: 10_000_000,
+  viewerBacklogBytes: 1_000_000,
+  queueBytes: 8_000_000,
+};

@@ -1,0 +1,197 @@
+import type { AiSdkMajor, Chunk } from '../chunks.ts';
+import {
+  type ErrorKind,
+  LOG_FAILED,
+  SHUTTING_DOWN,
+  SIGN_IN_EXPIRED,
+  VIEWER_TOO_SLOW,
+} from '../errors.ts';
+import { SSE_DONE } from '../sse.ts';
+import { chunkBytes } from '../turns/chunk-bytes.ts';
+import { compactLogged } from '../turns/compact-logged.ts';
+import type { LoggedChunk, TurnInfo, TurnLog } from '../turns/log.ts';
+import { closingsOf } from '../turns/lost.ts';
+import { afterThisTick, startTimeout, startTimer, type Timer } from '../turns/timers.ts';
+import { createFrameEncoder } from './frame-encoder.ts';
+
+/** How a viewer's stream came to its end. */
+export type Departure = 'ended' | 'left' | 'let-go';
+
+export type ViewOptions = {
+  log: TurnLog;
+  turn: TurnInfo;
+  /** The highest number this viewer has seen. */
+  after: number;
+  /** Its signal tells that the client is gone, where nobody cancels the body. */
+  request: Request;
+  client: AiSdkMajor | 'portable';
+  /** It knows cursors and comes back by itself: no error is put on in place of what it missed. */
+  isResuming: boolean;
+  keepAliveMs: number;
+  maxBacklogBytes: number;
+  /** When what proved who this is runs out. */
+  expiresAt?: number | undefined;
+  onFirstChunk?(): void;
+  onReplay?(bytes: number): void;
+  onSlow?(): void;
+  /** The log could not be read. */
+  onError?(error: unknown): void;
+  /** Runs once. */
+  onDeparture?(how: Departure): void;
+};
+
+const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n');
+
+/**
+ * One viewer of one turn: reads the log from a cursor and writes SSE. It is pulled, so a slow
+ * viewer costs a cursor and the batch it is busy with, not a buffer.
+ */
+export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
+  const { log, turn, after, client, expiresAt } = options;
+  const { turnId } = turn;
+  const reading = new AbortController();
+  const encoder = new TextEncoder();
+  const encode = createFrameEncoder(turnId, client, after);
+  // What came before the cursor is read too: the downgrade has to know what this client has seen,
+  // and so has a farewell.
+  const from = client === 7 && options.isResuming ? after : 0;
+  const batches = log.read(turnId, from, reading.signal)[Symbol.asyncIterator]();
+  /** What may be open on the client's screen: the log may be gone when that has to be closed. */
+  const seen: Chunk[] = [];
+  let isWaiting = false;
+  let isOver = false;
+  let hasFinished = false;
+  let isFirst = true;
+  let keepAlive: Timer | undefined;
+  let expiry: Timer | undefined;
+  let onGone: (() => void) | undefined;
+
+  function depart(how: Departure): void {
+    if (isOver) return;
+    isOver = true;
+    keepAlive?.clear();
+    expiry?.clear();
+    // Through the request, not past it: its signal is silent once it has been collected.
+    if (onGone) options.request.signal.removeEventListener('abort', onGone);
+    reading.abort();
+    options.onDeparture?.(how);
+  }
+
+  /** `isBehind`: the batch was there before this viewer asked for it. */
+  function toText(batch: LoggedChunk[], isBehind: boolean): string | undefined {
+    const isReplay = isFirst && turn.lastSeq > after;
+    // What was seen goes through the encoder all the same, and is never merged with what was not.
+    const found = batch.findIndex(({ seq }) => seq > after);
+    const first = found < 0 ? batch.length : found;
+    let fresh = batch.slice(first);
+    if (isReplay) fresh = compactLogged(fresh);
+    else if (isBehind && first === 0 && bytesOf(batch) > options.maxBacklogBytes) {
+      // What one chunk weighs cannot be made less by waiting.
+      let largest = 0;
+      for (const { chunk } of batch) largest = Math.max(largest, chunkBytes(chunk));
+      fresh = compactLogged(batch);
+      if (bytesOf(fresh) > options.maxBacklogBytes + largest) return undefined;
+    }
+    if (isFirst) options.onFirstChunk?.();
+    isFirst = false;
+    if (!options.isResuming) {
+      for (const { chunk } of batch) if (isStructure(chunk)) seen.push(chunk);
+    }
+    hasFinished ||= batch.at(-1)?.chunk.type === 'finish';
+    if (first > 0) encode(batch.slice(0, first));
+    const text = encode(fresh);
+    if (isReplay) options.onReplay?.(encoder.encode(text).length);
+    return text;
+  }
+
+  /** The turn goes on, this viewer does not. */
+  function letGo(
+    controller: ReadableStreamDefaultController<Uint8Array>,
+    { code, userMessage: message }: ErrorKind,
+  ): void {
+    if (isOver) return;
+    if (!options.isResuming) {
+      const closings = closingsOf(seen, turn.messageId, { status: 'failed', code, message });
+      const text = encode(closings.map((chunk) => ({ seq: 0, chunk })));
+      controller.enqueue(encoder.encode(text + SSE_DONE));
+    }
+    controller.close();
+    depart('let-go');
+  }
+
+  /** Sends what comes next; gives false while there is nothing in it for this client. */
+  async function sendNext(controller: ReadableStreamDefaultController<Uint8Array>) {
+    isWaiting = true;
+    let hasWaited = false;
+    afterThisTick(() => {
+      hasWaited = true;
+    });
+    const next = await batches.next();
+    isWaiting = false;
+    if (isOver) return true;
+    if (next.done) {
+      // The log went away under a turn that had not ended.
+      const isWhole = hasFinished || (await log.get(turnId))?.outcome !== undefined;
+      if (isOver) return true;
+      if (!isWhole) letGo(controller, SHUTTING_DOWN);
+      else {
+        controller.enqueue(encoder.encode(SSE_DONE));
+        controller.close();
+        depart('ended');
+      }
+      return true;
+    }
+    const text = toText(next.value, !hasWaited);
+    if (text === undefined) {
+      options.onSlow?.();
+      letGo(controller, VIEWER_TOO_SLOW);
+    } else if (text !== '') controller.enqueue(encoder.encode(text));
+    return text !== '';
+  }
+
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        onGone = () => {
+          if (isOver) return;
+          controller.close();
+          depart('left');
+        };
+        const { signal } = options.request;
+        if (signal.aborted) return onGone();
+        signal.addEventListener('abort', onGone);
+        if (options.keepAliveMs > 0 && options.keepAliveMs < Infinity) {
+          keepAlive = startTimer(options.keepAliveMs, () => {
+            // A viewer that is behind needs no proof of life, nor one that has not taken the last.
+            if (isWaiting && controller.desiredSize === 0) controller.enqueue(KEEP_ALIVE);
+          });
+        }
+        if (expiresAt === undefined) return;
+        expiry = startTimeout(expiresAt - Date.now(), () => letGo(controller, SIGN_IN_EXPIRED));
+      },
+      async pull(controller) {
+        try {
+          while (!(await sendNext(controller)));
+        } catch (error) {
+          options.onError?.(error);
+          letGo(controller, LOG_FAILED);
+        }
+      },
+      cancel() {
+        depart('left');
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** What opens or closes something: little of a long answer. */
+function isStructure({ type }: Chunk): boolean {
+  return !type.endsWith('-delta') && !type.startsWith('data-');
+}
+
+function bytesOf(entries: LoggedChunk[]): number {
+  let bytes = 0;
+  for (const { chunk } of entries) bytes += chunkBytes(chunk);
+  return bytes;
+}

@@ -1,0 +1,164 @@
+import { SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
+import { createId } from '../id.ts';
+import type { Channel } from '../translator.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
+import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
+import { runTurn, type Turn } from '../turns/turn.ts';
+import type { Upstream, User } from '../turns/upstream.ts';
+import type { ChatPost } from './chat-post.ts';
+import type { GatewayMetrics } from './metrics.ts';
+import type { ChatGatewayOptions, GatewayLimits, GatewayTiming } from './options.ts';
+
+type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
+
+export type TurnRunnerOptions = ChatGatewayOptions & {
+  log: TurnLog;
+  timing: GatewayTiming;
+  limits: GatewayLimits;
+  metrics: GatewayMetrics;
+  /** A turn has ended, here. */
+  onTurnEnd(turnId: string): void;
+};
+
+/** How long an abandoned turn may take to write its end and store its message. */
+const LAST_WORDS_MS = 1_000;
+
+/** The turns that run in this process, and the sessions they run in. */
+export function createTurnRunner(options: TurnRunnerOptions) {
+  const { log, timing, limits, metrics, logger, upstream } = options;
+  const live = new Map<string, Turn>();
+  /** Those whose answer may be missing from a history: until `onFinish` has stored it. */
+  const unstored = new Map<string, Turn>();
+  /** The ends of turns, `onFinish` included: it may still be storing when the turn has ended. */
+  const ends = new Set<Promise<void>>();
+  const pool: SessionPool = createSessionPool(
+    typeof upstream === 'function' ? upstream : (): Upstream => upstream,
+    timing.lingerMs,
+  );
+  let isClosing = false;
+
+  /** For what is asked of a session beside its turns. */
+  async function lease(sessionId: string, user: User, signal: AbortSignal): Promise<SessionLease> {
+    try {
+      return await pool.lease(sessionId, user, signal);
+    } catch (cause) {
+      metrics.openFailures.add();
+      throw new SabirError(UPSTREAM_UNREACHABLE, undefined, { cause });
+    }
+  }
+
+  async function begin(
+    post: PromptPost,
+    where: {
+      sessionId: string;
+      user: User;
+      channel: Channel | undefined;
+      requestId: string;
+      askedAt: number;
+    },
+  ): Promise<{ turn: TurnInfo; isNew: boolean }> {
+    if (isClosing) throw new SabirError(SHUTTING_DOWN);
+    const { sessionId, user, channel, requestId, askedAt } = where;
+    const { chatId, text, attachments, messages, body } = post;
+    const messageId = createId();
+    const info = { sessionId, chatId, requestId: post.requestId, messageId };
+    let begun = await log.begin(info);
+    // Whoever asked before that turn had ended asked for it; whoever asks later asks for another.
+    while (post.isWish && 'existing' in begun && (begun.existing.endedAt ?? Infinity) <= askedAt) {
+      info.requestId = `${post.requestId} after ${begun.existing.turnId}`;
+      begun = await log.begin(info);
+    }
+    if ('existing' in begun) return { turn: begun.existing, isNew: false };
+    const { writer } = begun;
+    const { turnId } = writer;
+    const startedAt = Date.now();
+    const ids = { requestId, sessionId, chatId, turnId };
+    logger?.info?.('turn began', ids);
+    metrics.liveTurns.add(1);
+    const turn = runTurn({
+      log,
+      writer,
+      timing,
+      queueBytes: limits.queueBytes,
+      logger,
+      onFinish: options.onFinish && ((finished) => options.onFinish?.(finished)),
+      prompt: {
+        sessionId,
+        chatId,
+        turnId,
+        messageId,
+        user,
+        text,
+        attachments,
+        messages,
+        body,
+        ...(channel && { channel }),
+        ...(options.errorText && { errorText: (error) => options.errorText?.(error) ?? '' }),
+      },
+      open: (signal) => pool.lease(sessionId, user, signal),
+      onUnreachable: () => metrics.openFailures.add(),
+      onEnd(outcome, stats) {
+        live.delete(turnId);
+        options.onTurnEnd(turnId);
+        metrics.liveTurns.add(-1);
+        metrics.turns.add({ outcome: outcome.status });
+        metrics.turnDuration.observe((Date.now() - startedAt) / 1000);
+        for (const [type, count] of Object.entries(stats.unknown)) {
+          metrics.unknownEvents.add({ type }, count);
+        }
+        for (const [type, count] of Object.entries(stats.malformed)) {
+          metrics.malformedEvents.add({ type }, count);
+        }
+        const code = outcome.status === 'failed' ? outcome.code : undefined;
+        if (outcome.status === 'failed' || outcome.status === 'lost') {
+          metrics.requestErrors.add({ code: code ?? outcome.status });
+          if (code !== UPSTREAM_UNREACHABLE.code) metrics.aborts.add({ side: 'server' });
+        }
+        logger?.info?.('turn ended', {
+          ...ids,
+          outcome: outcome.status,
+          ...(code && { code }),
+          durationMs: Date.now() - startedAt,
+        });
+      },
+    });
+    live.set(turnId, turn);
+    unstored.set(turnId, turn);
+    const end = turn.done.then(() => {
+      unstored.delete(turnId);
+      ends.delete(end);
+    });
+    ends.add(end);
+    return { turn: { ...info, turnId, lastSeq: 0, startedAt }, isNew: true };
+  }
+
+  return {
+    begin,
+    lease,
+    /** The turns of a session, or of one chat in it, that are running here; the oldest first. */
+    liveIn: (sessionId: string, chatId?: string) =>
+      [...live].filter(
+        ([, { prompt }]) =>
+          prompt.sessionId === sessionId && (chatId === undefined || prompt.chatId === chatId),
+      ),
+    unstoredIn: (sessionId: string) =>
+      [...unstored].filter(([, { prompt }]) => prompt.sessionId === sessionId),
+    /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
+    async close(): Promise<void> {
+      isClosing = true;
+      await within(timing.shutdownMs, ends);
+      const { code, userMessage: message } = SHUTTING_DOWN;
+      for (const turn of live.values()) turn.abandon({ status: 'failed', code, message });
+      await within(LAST_WORDS_MS, ends);
+      pool.close();
+    },
+  };
+}
+
+/** Waits for all of them, but not for ever. */
+async function within(ms: number, promises: Iterable<Promise<void>>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([Promise.all(promises), late]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,139 @@
+/** Listening on Node: `serve` a gateway, or any other function from request to response. */
+import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
+
+export { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
+
+export type ServeOptions = ListenerOptions & {
+  fetch: Fetch;
+  /** Default 0: any that is free. */
+  port?: number;
+  /** Default 127.0.0.1: this machine only. `0.0.0.0` or `::` for everybody. */
+  host?: string;
+  /** Closes the server when it aborts. */
+  signal?: AbortSignal;
+  /** How long `close` lets running answers go on. Default 5,000. */
+  shutdownMs?: number;
+  /** Default 16 KB. */
+  maxHeaderBytes?: number;
+};
+
+export type RunningServer = {
+  url: string;
+  port: number;
+  /** Stops listening, lets running answers end, and resolves when every connection is closed. */
+  close(): Promise<void>;
+};
+
+/**
+ * Listens. Rejects with a message that says what to do when it cannot.
+ *
+ * Node's own limits stay on for requests: a minute for headers, five for a whole body. An answer
+ * may take as long as it takes.
+ *
+ * @example
+ * const { url, close } = await serve({ fetch: gateway.fetch, port: 3000 });
+ */
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  const { fetch, port = 0, host = '127.0.0.1', signal, shutdownMs = 5_000 } = options;
+  signal?.throwIfAborted();
+  const server = createServer(
+    {
+      // A delta must not wait for the one before it to be acknowledged.
+      noDelay: true,
+      // A client that vanished without a word is noticed even while nothing is sent.
+      keepAlive: true,
+      keepAliveInitialDelay: 30_000,
+      ...(options.maxHeaderBytes !== undefined && { maxHeaderSize: options.maxHeaderBytes }),
+    },
+    toNodeListener(fetch, options),
+  );
+  const connections = trackConnections(server);
+  const actualPort = await listen(server, port, host);
+  // Without a listener, a connection that could not be accepted would end the process.
+  server.on('error', (error) =>
+    (options.logger ?? console).error?.('the server failed', { error }),
+  );
+
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= new Promise((resolve) => {
+      signal?.removeEventListener('abort', close);
+      const timer = setTimeout(connections.destroy, shutdownMs);
+      server.close(() => {
+        clearTimeout(timer);
+        // Node lets its handles go at the end of a round: after the second, they are gone.
+        setImmediate(() => setImmediate(resolve));
+      });
+      connections.retire();
+    });
+    return closing;
+  };
+  signal?.addEventListener('abort', close, { once: true });
+  if (signal?.aborted) {
+    await close();
+    signal.throwIfAborted();
+  }
+  return { url: `http://${toUrlHost(host)}:${actualPort}`, port: actualPort, close };
+}
+
+/**
+ * Node calls a connection idle only after its first request; one that a browser opened ahead would
+ * hold a closing server up. So we count what runs on each.
+ */
+function trackConnections(server: Server) {
+  const answers = new Map<Socket, number>();
+  let isClosing = false;
+  server.on('connection', (socket) => {
+    answers.set(socket, 0);
+    socket.once('close', () => answers.delete(socket));
+  });
+  server.on('request', ({ socket }, outgoing) => {
+    answers.set(socket, (answers.get(socket) ?? 0) + 1);
+    outgoing.once('close', () => {
+      const left = (answers.get(socket) ?? 1) - 1;
+      if (answers.has(socket)) answers.set(socket, left);
+      if (isClosing && left === 0) socket.destroySoon();
+    });
+  });
+  return {
+    /** Lets connections go as they fall idle. */
+    retire() {
+      isClosing = true;
+      for (const [socket, count] of answers) if (count === 0) socket.destroySoon();
+    },
+    destroy() {
+      for (const socket of answers.keys()) socket.destroy();
+    },
+  };
+}
+
+function listen(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => reject(explain(error, port, host));
+    server.once('error', fail);
+    server.listen(port, host, () => {
+      server.off('error', fail);
+      const address = server.address();
+      resolve(typeof address === 'object' && address ? address.port : port);
+    });
+  });
+}
+
+function explain(error: NodeJS.ErrnoException, port: number, host: string): Error {
+  const texts: Record<string, string> = {
+    EADDRINUSE: `Port ${port} is already taken. Choose another one, or 0 for any.`,
+    EACCES: `Port ${port} may not be used here. Choose one above 1023.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}.`,
+    ENOTFOUND: `This machine has no address ${host}.`,
+  };
+  const { code = '' } = error;
+  const text = texts[code];
+  return text ? Object.assign(new Error(text, { cause: error }), { code }) : error;
+}
+
+function toUrlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,85 @@
+import type { Chunk } from '../../chunks.ts';
+import { foldChunks } from '../../fold.ts';
+import type { UIMessage, UIMessagePart } from '../../message.ts';
+import type { SessionMessage } from './events.ts';
+import { createAgentOpsTranslator } from './translate.ts';
+
+type Loose = Record<string, unknown>;
+/** What the server says of itself beside the messages. */
+type Busy = { runnerBusy?: unknown; promptsQueued?: unknown };
+
+/**
+ * A session's messages as a chat shows them, without the answer that is being written. Those that
+ * are no part of a chat, and what cannot be read, are left out.
+ */
+export function toHistory(messages: readonly unknown[], busy: Busy): UIMessage[] {
+  const known = messages.filter(isMessage);
+  const running = findRunning(known, busy);
+  return known.flatMap((message) => (message === running ? [] : toUIMessages(message)));
+}
+
+function isMessage(value: unknown): value is SessionMessage {
+  const { id, role } = (value ?? {}) as Loose;
+  return typeof id === 'string' && id !== '' && typeof role === 'string';
+}
+
+/**
+ * The last answer, if it has not ended while the runner works. One that was aborted has not ended
+ * either: behind it stands one user message more than there are prompts in the queue.
+ */
+function findRunning(messages: SessionMessage[], busy: Busy): SessionMessage | undefined {
+  if (busy.runnerBusy !== true) return undefined;
+  const at = messages.findLastIndex(({ role }) => role === 'assistant');
+  const last = messages[at];
+  if (!last || hasEnded(last)) return undefined;
+  const asked = messages.slice(at).filter(({ role }) => role === 'user').length;
+  const isNextUnbegun = typeof busy.promptsQueued === 'number' && asked > busy.promptsQueued;
+  return isNextUnbegun ? undefined : last;
+}
+
+function hasEnded({ parts }: SessionMessage): boolean {
+  return Array.isArray(parts) && parts.some((part) => part?.type === 'finish');
+}
+
+function toUIMessages(message: SessionMessage): UIMessage[] {
+  const { id, role } = message;
+  if (role === 'assistant') return toAnswers(message);
+  if (role !== 'user' && role !== 'system') return [];
+  const parts = [...textOf(message), ...filesOf(message)];
+  return parts.length > 0 ? [{ id, role, parts }] : [];
+}
+
+function toAnswers({ id, role, content, parts }: SessionMessage): UIMessage[] {
+  const isTurn = Array.isArray(parts);
+  // A turn that has only begun is one whose answer is still to come.
+  if (isTurn ? parts.length === 0 && !content : !content) return [];
+  const said =
+    isTurn && parts.length > 0 ? parts : [{ type: 'text' as const, text: content ?? '' }];
+  const hasFinish = hasEnded({ id, parts: said });
+  const translator = createAgentOpsTranslator({ turnId: id, dialect: 'snapshot' });
+  const chunks: Chunk[] = [
+    ...translator.push({ type: 'message.updated', data: { id, role, content, parts: said } }),
+    // Only turns say how they ended: other messages are there, and that is all.
+    ...translator.end(isTurn && !hasFinish ? { status: 'stopped', reason: 'aborted' } : undefined),
+  ];
+  return [foldChunks(chunks)];
+}
+
+function textOf({ content }: SessionMessage): UIMessagePart[] {
+  return typeof content === 'string' && content !== '' ? [{ type: 'text', text: content }] : [];
+}
+
+/** Servers keep the files of a message as its parts: the bytes, or where they are. */
+function filesOf({ parts }: SessionMessage): UIMessagePart[] {
+  const list: unknown[] = Array.isArray(parts) ? parts : [];
+  return list.flatMap((part): UIMessagePart[] => {
+    const { data, url, mimeType, mime, mediaType = mimeType ?? mime, filename } = Object(part);
+    if (typeof mediaType !== 'string') return [];
+    const address = typeof url === 'string' ? url : undefined;
+    const bytes = typeof data === 'string' ? `data:${mediaType};base64,${data}` : undefined;
+    const place = address ?? bytes;
+    if (place === undefined) return [];
+    const name = typeof filename === 'string' ? { filename } : undefined;
+    return [{ type: 'file', mediaType, url: place, ...name }];
+  });
+}

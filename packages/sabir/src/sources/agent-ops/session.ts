@@ -1,0 +1,382 @@
+import { UPSTREAM_DROPPED } from '../../errors.ts';
+import type { UIMessage } from '../../message.ts';
+import type { TurnOutcome } from '../../outcome.ts';
+import type { Channel } from '../../translator.ts';
+import type { Answer } from '../../turns/log.ts';
+import type { Prompt, TurnSink, UpstreamSession, UpstreamTurn } from '../../turns/upstream.ts';
+import type { Socket, SocketListener } from './socket.ts';
+import { type AgentOpsTranslator, createAgentOpsTranslator } from './translate.ts';
+import { createTurnWatch, type Flight, type Sighting } from './turn-watch.ts';
+
+export type SessionOptions = {
+  channel: Channel;
+  dialect: 'auto' | 'v2' | 'snapshot';
+  approvals: boolean;
+  pingMs: number;
+  settleMs: number;
+  history(): Promise<UIMessage[]>;
+};
+
+/** A prompt of ours, from when it is given to when the server is done with it. */
+type Turn = {
+  readonly prompt: Prompt;
+  readonly sink: TurnSink;
+  readonly translator: AgentOpsTranslator;
+  readonly flight: Flight;
+  /** Held here, sent, begun on the server, over. */
+  phase: 'held' | 'sent' | 'begun' | 'over';
+  wantsStop: boolean;
+  isReleased: boolean;
+  isClosed: boolean;
+};
+
+const DROPPED: TurnOutcome = {
+  status: 'failed',
+  code: UPSTREAM_DROPPED.code,
+  message: UPSTREAM_DROPPED.userMessage,
+};
+const STOPPED: TurnOutcome = { status: 'stopped', reason: 'aborted' };
+const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
+
+/** A server that was told to abort says so twice, the second time a moment later. */
+const QUIET_MS = 250;
+
+/**
+ * One socket to a session, and the prompts of one identity on it.
+ *
+ * One prompt of ours is on its way at a time; the others are held here. The server would queue
+ * them too, but it tells nobody which turn answers which prompt, some releases keep only the last
+ * that waits, and an abort clears the whole queue: only what is held here is safe from our own stop.
+ */
+export class AgentOpsSession implements UpstreamSession, SocketListener {
+  readonly history: () => Promise<UIMessage[]>;
+  #options: SessionOptions;
+  #watch: ReturnType<typeof createTurnWatch>;
+  #socket: Socket | undefined;
+  #held: Turn[] = [];
+  /** The one on its way, also when nobody waits for it any more. */
+  #current: Turn | undefined;
+  /** Those that were sent and are not released. */
+  #listening = new Set<Turn>();
+  #isSettling = false;
+  #timers = { ping: 0, settle: 0, quiet: 0, doubt: 0, ghost: 0 } as Record<TimerName, unknown>;
+  /** Pings since the last word. Not a time: a process that slept has not heard, but may yet. */
+  #unanswered = 0;
+  #isClosed = false;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.history = options.history;
+    this.#watch = createTurnWatch(options.dialect);
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Makes the session usable; what came before it was heard already. */
+  attach(socket: Socket): void {
+    if (this.#isClosed) {
+      socket.close();
+      return;
+    }
+    this.#socket = socket;
+    this.#timers.ping = unref(setInterval(() => this.#ping(), this.#options.pingMs));
+  }
+
+  channels(): Channel[] {
+    return this.#watch.channels;
+  }
+
+  prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn {
+    const { channel, dialect, approvals } = this.#options;
+    const place = prompt.channel ?? channel;
+    const turn: Turn = {
+      prompt,
+      sink,
+      translator: createAgentOpsTranslator({
+        channel: place,
+        dialect,
+        approvals,
+        generateMessageId: () => prompt.messageId,
+        ...(prompt.errorText && { errorText: prompt.errorText }),
+      }),
+      flight: {
+        content: prompt.text,
+        channel: place,
+        isEchoed: false,
+        isOrphaned: false,
+        isKept: false,
+        isWaking: false,
+      },
+      phase: 'held',
+      wantsStop: false,
+      isReleased: false,
+      isClosed: false,
+    };
+    if (this.#isClosed) this.#closeSoon(turn, DROPPED);
+    else {
+      this.#held.push(turn);
+      this.#forgetGhost();
+      this.#sendNext();
+    }
+    const isWaiting = () => this.#isWaiting(turn);
+    return {
+      translator: turn.translator,
+      get isQueued() {
+        return isWaiting();
+      },
+      stop: () => this.#stop(turn),
+      answer: (answer) => this.#answer(turn, answer),
+      expire: (promptId) => this.#tell(turn, { type: 'interactive_prompt_expired', promptId }),
+      release: () => this.#release(turn),
+    };
+  }
+
+  close(): void {
+    this.#end();
+  }
+
+  event(event: unknown): void {
+    this.#unanswered = 0;
+    const current = this.#current;
+    const sighting = this.#watch.see(event, current?.flight);
+    if (sighting === 'ours') this.#give(event);
+    else if (current) this.#follow(current, sighting, event);
+    // A turn that we take to be over may know better.
+    else if (this.#listening.size > 0) this.#give(event);
+    if (this.#isSettling && isAboutEnd(event)) this.#waitForQuiet();
+  }
+
+  drop(): void {
+    this.#end();
+  }
+
+  /** What an event that is more than a delta means for the prompt on its way. */
+  #follow(turn: Turn, sighting: Sighting, event: unknown): void {
+    switch (sighting) {
+      case 'begun':
+        turn.phase = 'begun';
+        this.#clear('doubt');
+        this.#give(event);
+        if (turn.wantsStop) this.#abort();
+        else if (turn.isReleased) this.#abandon(turn);
+        break;
+      case 'ended':
+      case 'cut':
+        turn.phase = 'over';
+        this.#give(event);
+        this.#finish(turn, sighting === 'ended');
+        break;
+      case 'overtaken':
+        this.#close(turn, STOPPED);
+        this.#finish(turn, true);
+        break;
+      case 'withdrawn':
+        this.#close(turn, WITHDRAWN);
+        this.#finish(turn, true);
+        break;
+      case 'queue':
+        this.#clear('doubt');
+        break;
+      case 'doubtful':
+        this.#start('doubt', this.#options.settleMs, () => {
+          this.#close(turn, turn.flight.queued === undefined ? STOPPED : WITHDRAWN);
+          this.#finish(turn, true);
+        });
+    }
+  }
+
+  #give(event: unknown): void {
+    for (const turn of this.#listening) turn.sink.event(event);
+  }
+
+  #tell(turn: Turn, event: object): void {
+    if (!turn.isReleased && turn.phase !== 'held') turn.sink.event(event);
+  }
+
+  #isWaiting(turn: Turn): boolean {
+    if (turn.phase === 'held') return true;
+    return turn.phase !== 'over' && this.#watch.isWaiting(turn.flight);
+  }
+
+  #sendNext(): void {
+    if (this.#current || this.#isSettling || !this.#socket) return;
+    const turn = this.#held.shift();
+    if (!turn) return;
+    turn.phase = 'sent';
+    this.#current = turn;
+    this.#listening.add(turn);
+    this.#watch.sent();
+    this.#socket.send(toPromptMessage(turn.prompt, turn.flight.channel));
+  }
+
+  /** Only a turn of ours that runs is ever aborted: an abort stops whatever is running. */
+  #stop(turn: Turn): void {
+    if (turn.phase === 'held') {
+      this.#held = this.#held.filter((other) => other !== turn);
+      this.#closeSoon(turn, STOPPED);
+    } else if (turn.phase !== 'over' && !turn.wantsStop) {
+      turn.wantsStop = true;
+      if (turn.phase === 'begun') this.#abort();
+    }
+  }
+
+  #abort(): void {
+    this.#socket?.send({ type: 'abort' });
+    this.#settle();
+  }
+
+  #answer(turn: Turn, { questionId, answer }: Answer): void {
+    if (turn.phase !== 'begun') return;
+    this.#socket?.send({ type: 'answer', questionId, answer: toAnswer(answer) });
+    // Newer servers tell it in another form, and some not at all.
+    this.#tell(turn, { type: 'status', data: { questionAnswered: questionId, answer } });
+  }
+
+  #release(turn: Turn): void {
+    if (turn.isReleased) return;
+    turn.isReleased = true;
+    this.#listening.delete(turn);
+    if (turn.phase === 'held') this.#held = this.#held.filter((other) => other !== turn);
+    // One that was not begun, or is being stopped, still has to be followed to its end.
+    if (turn.phase === 'begun' && !turn.wantsStop) this.#abandon(turn);
+    this.#forgetGhost();
+  }
+
+  #abandon(turn: Turn): void {
+    this.#watch.abandon(turn.flight);
+    this.#finish(turn, true);
+  }
+
+  /** Gives up on a prompt nobody waits for, for the sake of the next: unless it is in the queue. */
+  #forgetGhost(): void {
+    const ghost = this.#held.length > 0 ? this.#current : undefined;
+    if (!ghost?.isReleased || ghost.phase !== 'sent' || this.#isWaiting(ghost)) return;
+    this.#start('ghost', this.#options.settleMs, () => {
+      if (this.#current === ghost && ghost.phase === 'sent') this.#finish(ghost, true);
+    });
+  }
+
+  /** The server is done with the turn; `isClean` if nothing more will be said of it. */
+  #finish(turn: Turn, isClean: boolean): void {
+    turn.phase = 'over';
+    if (this.#current !== turn) return;
+    this.#current = undefined;
+    this.#clear('doubt');
+    this.#clear('ghost');
+    if (!isClean || this.#isSettling) {
+      this.#settle();
+      this.#waitForQuiet();
+    }
+    this.#sendNext();
+  }
+
+  /** The late end of one turn must not be taken for the end of the next. */
+  #settle(): void {
+    if (this.#isSettling || this.#isClosed) return;
+    this.#isSettling = true;
+    this.#start('settle', this.#options.settleMs, () => this.#settled());
+  }
+
+  #waitForQuiet(): void {
+    // While the turn is still on its way, there is nothing to be quiet about.
+    if (!this.#current) this.#start('quiet', QUIET_MS, () => this.#settled());
+  }
+
+  #settled(): void {
+    this.#clear('settle');
+    this.#clear('quiet');
+    this.#isSettling = false;
+    const turn = this.#current;
+    if (turn) {
+      // The server never confirmed it. If the turn still runs, the next prompt waits behind it.
+      this.#close(turn, STOPPED);
+      this.#abandon(turn);
+    }
+    this.#sendNext();
+  }
+
+  #ping(): void {
+    if (this.#unanswered === 2) this.#end();
+    else this.#socket?.send({ type: 'ping' });
+    this.#unanswered++;
+  }
+
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const name of Object.keys(this.#timers)) this.#clear(name as TimerName);
+    this.#socket?.close();
+    const turns = [...this.#listening, ...this.#held];
+    this.#held = [];
+    this.#current = undefined;
+    for (const turn of turns) {
+      turn.phase = 'over';
+      this.#close(turn, DROPPED);
+    }
+    this.#listening.clear();
+  }
+
+  #close(turn: Turn, outcome: TurnOutcome): void {
+    if (turn.isReleased || turn.isClosed || turn.translator.ended) return;
+    turn.isClosed = true;
+    turn.sink.close(outcome);
+  }
+
+  /** For who is still in the middle of a call of ours. */
+  #closeSoon(turn: Turn, outcome: TurnOutcome): void {
+    turn.phase = 'over';
+    queueMicrotask(() => this.#close(turn, outcome));
+  }
+
+  #start(name: TimerName, afterMs: number, run: () => void): void {
+    this.#clear(name);
+    if (!this.#isClosed) this.#timers[name] = unref(setTimeout(run, afterMs));
+  }
+
+  #clear(name: TimerName): void {
+    clearTimeout(this.#timers[name] as number);
+    this.#timers[name] = undefined;
+  }
+}
+
+type TimerName = 'ping' | 'settle' | 'quiet' | 'doubt' | 'ghost';
+
+/** A session is no reason for a process to live on. */
+function unref(timer: unknown): unknown {
+  // A number in browsers and workers.
+  if (typeof timer === 'object') (timer as { unref?(): void }).unref?.();
+  return timer;
+}
+
+function isAboutEnd(event: unknown): boolean {
+  const { type, data } = (event ?? {}) as { type?: unknown; data?: { runnerBusy?: unknown } };
+  if (type === 'status') return data?.runnerBusy === false;
+  return type === 'complete' || type === 'aborted' || type === 'message.finalize';
+}
+
+/** The server takes at most 8 files, and only as `data:` URLs. */
+function toPromptMessage(prompt: Prompt, channel: Channel): object {
+  const { text, attachments, body } = prompt;
+  const files = attachments.map(({ mediaType, url, filename }) => ({
+    type: 'file',
+    mime: mediaType,
+    url,
+    ...(filename !== undefined && { filename }),
+  }));
+  return {
+    type: 'prompt',
+    content: text,
+    ...(files.length > 0 && { attachments: files }),
+    ...(typeof body.model === 'string' && { model: body.model }),
+    channelType: channel.channelType,
+    channelId: channel.channelId,
+  };
+}
+
+/** The server knows only words and yes or no; it would make `[object Object]` of the rest. */
+function toAnswer(answer: unknown): string | boolean {
+  if (typeof answer === 'string' || typeof answer === 'boolean') return answer;
+  return JSON.stringify(answer) ?? '';
+}

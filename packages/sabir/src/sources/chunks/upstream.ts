@@ -1,0 +1,245 @@
+import type { Chunk, ChunkType } from '../../chunks.ts';
+import { QUESTION_EXPIRED, SabirError, toErrorText, UPSTREAM_DROPPED } from '../../errors.ts';
+import type { UIMessage } from '../../message.ts';
+import type { TurnOutcome } from '../../outcome.ts';
+import type { Prompt, TurnSink, Upstream, UpstreamTurn, User } from '../../turns/upstream.ts';
+import { createQuestions } from './questions.ts';
+import { createChunkTranslator } from './translate.ts';
+
+export type ChunkTurn = Pick<
+  Prompt,
+  'sessionId' | 'chatId' | 'turnId' | 'user' | 'text' | 'attachments' | 'messages' | 'body'
+> & {
+  /** Aborts when the turn is stopped or lost, and when the handler itself is done. */
+  signal: AbortSignal;
+  /**
+   * Waits for the answer to a question of this turn; the first one counts, also if it has come
+   * already. Rejects when the question expires or the turn ends.
+   */
+  answer(questionId: string): Promise<unknown>;
+};
+
+/** A generator's chunks are checked one by one; the AI SDK's own streams are taken as they are. */
+type Chunks = AsyncIterable<Chunk> | ReadableStream<{ type: ChunkType }>;
+export type ChunkHandler = (turn: ChunkTurn) => Chunks | Promise<Chunks>;
+export type ChunkUpstreamOptions = {
+  /** What was said in a session so far, where somebody keeps it: `onFinish` is the place to. */
+  history?(where: { sessionId: string; user: User }): Promise<UIMessage[]> | UIMessage[];
+};
+
+/** What chunks are pulled from, however they are given. */
+type Source = { next(): Promise<IteratorResult<unknown>>; leave(): void };
+type RunningTurn = UpstreamTurn & { drop(): void };
+
+/** A generator that never waits gives this many chunks before others get their turn. */
+const CHUNKS_PER_TICK = 128;
+/** How long a handler may go on when it has said its last word. */
+const DRAIN_MS = 5_000;
+
+/**
+ * An upstream of one function: a prompt in, chunks out.
+ *
+ * ```ts
+ * asUpstream(async function* ({ text, signal }) {
+ *   yield { type: 'text-start', id: '1' };
+ *   for await (const delta of answer(text, signal)) yield { type: 'text-delta', id: '1', delta };
+ * });
+ * ```
+ *
+ * What the generator leaves out (`start`, ends, `finish`) is added; an error it throws ends the
+ * turn as failed, with its message.
+ */
+export function asUpstream(handler: ChunkHandler, options: ChunkUpstreamOptions = {}): Upstream {
+  const { history } = options;
+  return {
+    async open({ sessionId, user, signal }) {
+      signal.throwIfAborted();
+      const turns = new Set<RunningTurn>();
+      let isClosed = false;
+      return {
+        get isClosed() {
+          return isClosed;
+        },
+        prompt(prompt, sink) {
+          const turn = startTurn(handler, prompt, sink, isClosed, () => turns.delete(turn));
+          turns.add(turn);
+          return turn;
+        },
+        ...(history && { history: async () => history({ sessionId, user }) }),
+        close() {
+          isClosed = true;
+          for (const turn of turns) turn.drop();
+        },
+      };
+    },
+  };
+}
+
+/** One run of the handler. Owns its signal; tells the sink once, and never after the end. */
+function startTurn(
+  handler: ChunkHandler,
+  prompt: Prompt,
+  sink: TurnSink,
+  isDropped: boolean,
+  onOver: () => void,
+): RunningTurn {
+  const stopping = new AbortController();
+  const questions = createQuestions((chunk) => sink.event(chunk));
+  let source: Source | undefined;
+  /** The sink hears nothing more. */
+  let isOver = false;
+  let isTelling = false;
+  /** The text of our own outcome, which is fit for people already. */
+  let said: string | undefined;
+  const translator = createChunkTranslator({
+    messageId: prompt.messageId,
+    errorText: (error) => (said !== undefined && error === said ? said : textOf(error)),
+  });
+
+  function textOf(error: unknown): string {
+    try {
+      const text = prompt.errorText?.(error);
+      if (text) return String(text);
+    } catch {
+      // The application's own text failed: the default one is still fit for people.
+    }
+    return toErrorText(error);
+  }
+
+  /** The handler is told, and not waited for: one that ignores its signal holds nobody. */
+  function leave(): void {
+    isOver = true;
+    stopping.abort();
+    questions.close(stopping.signal.reason);
+    leaveSource();
+    onOver();
+  }
+
+  function leaveSource(): void {
+    const left = source;
+    source = undefined;
+    left?.leave();
+  }
+
+  function end(outcome: TurnOutcome): void {
+    if (isOver) return;
+    leave();
+    sink.close(outcome);
+  }
+
+  function fail(error: unknown): void {
+    said = textOf(error);
+    const code = error instanceof SabirError ? { code: error.code } : undefined;
+    end({ status: 'failed', ...code, message: said });
+  }
+
+  async function run(): Promise<void> {
+    // Nothing may reach the sink from inside `prompt`.
+    await undefined;
+    if (stopping.signal.aborted) return;
+    const { signal } = stopping;
+    const { sessionId, chatId, turnId, user, text, attachments, messages, body } = prompt;
+    const asked = { sessionId, chatId, turnId, user, text, attachments, messages, body };
+    const chunks = await handler({ ...asked, signal, answer: questions.wait });
+    const opened = open(chunks);
+    source = opened;
+    // Stopped before there was anything to leave.
+    if (signal.aborted) return leaveSource();
+    for (let count = 1; ; count++) {
+      const { done, value } = await opened.next();
+      if (signal.aborted) return;
+      if (done) break;
+      isTelling = true;
+      sink.event(value);
+      isTelling = false;
+      questions.see(value);
+      if (signal.aborted) return;
+      if (translator.ended) return drain(opened);
+      if (count % CHUNKS_PER_TICK === 0) await nextTick();
+    }
+    source = undefined;
+    end({ status: 'finished' });
+  }
+
+  /** Its last word is said, but there may be work behind it, such as saving the message. */
+  async function drain(from: Source): Promise<void> {
+    isOver = true;
+    questions.close(new SabirError(QUESTION_EXPIRED));
+    const timer = setTimeout(leave, DRAIN_MS);
+    (timer as { unref?: () => void }).unref?.();
+    try {
+      for (let count = 1; !(await from.next()).done && !stopping.signal.aborted; count++) {
+        if (count % CHUNKS_PER_TICK === 0) await nextTick();
+      }
+    } finally {
+      clearTimeout(timer);
+      leave();
+    }
+  }
+
+  function drop(): void {
+    if (stopping.signal.aborted) end({ status: 'stopped' });
+    else if (!isOver) fail(new SabirError(UPSTREAM_DROPPED));
+    leave();
+  }
+
+  if (isDropped) queueMicrotask(drop);
+  else {
+    run().catch((error) => {
+      // It has nothing more to give. What an abort makes it throw is no failure.
+      source = undefined;
+      if (!stopping.signal.aborted) fail(error);
+    });
+  }
+  return {
+    translator,
+    isQueued: false,
+    stop() {
+      if (stopping.signal.aborted || isOver) return;
+      stopping.abort();
+      questions.close(stopping.signal.reason);
+      leaveSource();
+      // Whoever stops may have more to say about why: it has the first word.
+      queueMicrotask(() => end({ status: 'stopped' }));
+    },
+    answer: ({ questionId, answer }) => questions.answer(questionId, answer),
+    expire: questions.expire,
+    release() {
+      // It has ended the turn by itself, and may go on to its own end.
+      if (isTelling && translator.ended) isOver = true;
+      else leave();
+    },
+    drop,
+  };
+}
+
+function open(chunks: unknown): Source {
+  const given = chunks as Partial<ReadableStream<unknown> & AsyncIterable<unknown>> | undefined;
+  // Not by its iterator: that could not be left while it waits.
+  const reader = given?.getReader?.() as ReadableStreamDefaultReader<unknown> | undefined;
+  if (reader) {
+    return {
+      next: () => reader.read() as Promise<IteratorResult<unknown>>,
+      leave: () => forget(() => reader.cancel()),
+    };
+  }
+  const iterator = given?.[Symbol.asyncIterator]?.();
+  if (!iterator) throw new TypeError('The handler gave no async iterable of chunks.');
+  return { next: () => iterator.next(), leave: () => forget(() => iterator.return?.()) };
+}
+
+/** Nobody is left to be told what goes wrong in a generator's last words. */
+async function forget(run: () => unknown): Promise<void> {
+  try {
+    await run();
+  } catch {
+    // See above.
+  }
+}
+
+function nextTick(): Promise<void> {
+  return new Promise((resolve) => {
+    if (typeof setImmediate === 'function') setImmediate(resolve);
+    else setTimeout(resolve, 0);
+  });
+}

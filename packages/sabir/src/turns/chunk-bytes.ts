@@ -1,0 +1,33 @@
+import type { Chunk } from '../chunks.ts';
+
+/** What a chunk takes beside its text: the object, its number, its frame. */
+const OVERHEAD_BYTES = 64;
+
+/** About the bytes that a chunk takes. Cheap for deltas, of which there are many. */
+export function chunkBytes(chunk: Chunk): number {
+  switch (chunk.type) {
+    case 'text-delta':
+    case 'reasoning-delta':
+      if (chunk.providerMetadata !== undefined) break;
+      return chunk.delta.length + OVERHEAD_BYTES;
+    case 'tool-input-delta':
+      return chunk.inputTextDelta.length + OVERHEAD_BYTES;
+  }
+  return JSON.stringify(chunk).length + OVERHEAD_BYTES;
+}
+
+const CLOSINGS = new Set<string>([
+  'start',
+  'text-end',
+  'reasoning-end',
+  'tool-output-error',
+  'finish-step',
+  'message-metadata',
+  'error',
+  'finish',
+]);
+
+/** What a turn may still say when it is too large: its end, which needs a start before it. */
+export function isClosing(chunk: Chunk): boolean {
+  return CLOSINGS.has(chunk.type);
+}

@@ -1,0 +1,83 @@
+/**
+ * A turn is an append-only log of chunks. Write to the log, then read from the log.
+ *
+ * Whoever sends, watches, comes back or joins late reads the same log by the same path, each from a
+ * cursor of its own. `memory.ts` keeps turns in this process.
+ */
+import type { Chunk } from '../chunks.ts';
+import type { TurnOutcome } from '../outcome.ts';
+
+/** A chunk and its place: the first of a turn is 1, and there are no gaps. */
+export type LoggedChunk = { seq: number; chunk: Chunk };
+
+export type Stop = { type: 'stop'; reason?: string };
+export type Answer = { type: 'answer'; questionId: string; answer: unknown };
+export type TurnCommand = Stop | Answer;
+
+export type BeginTurn = {
+  sessionId: string;
+  chatId: string;
+  /** What makes two requests the same request: see `begin`. */
+  requestId: string;
+  /** The id of the message that the turn writes, unless its source names one. */
+  messageId: string;
+};
+
+export type TurnInfo = BeginTurn & {
+  turnId: string;
+  /** The highest number written so far; 0 while there is none. */
+  lastSeq: number;
+  /** Milliseconds since 1970. */
+  startedAt: number;
+  /** Both are there once the turn has ended. */
+  endedAt?: number;
+  outcome?: TurnOutcome;
+};
+
+/**
+ * Where turns are kept. An implementation
+ * - MUST make `begin` atomic and idempotent by `requestId` within a session *and* chat: while such
+ *   a turn is live, or finished (or paused) a moment ago, it gives that turn and no second writer.
+ *   After one that failed, was stopped or lost, it begins anew;
+ * - MUST number chunks from 1 without gaps, and give every reader, wherever it starts, each later
+ *   chunk exactly once and in order, and end the reading when the turn has ended and all is read;
+ * - MUST keep every chunk that `append` acknowledged, to the degree the store promises;
+ * - MUST hold a turn to one writer, by a lease that `append` and `renew` extend. A turn whose lease
+ *   ran out MUST be ended by whoever notices: closings for what is open, outcome `lost`. The writer
+ *   that lost it gets `turn-fenced` from then on, and nothing it does is kept;
+ * - MUST deliver every command that `command` said true to, once and in order, also one that came
+ *   before the writer listened; MUST say false for a turn that is unknown or has ended;
+ * - MUST refuse an append past `maxTurnBytes` with `turn-too-large`, and still take the closings;
+ * - MUST forget ended turns by their retention time, and earlier when they are too many bytes;
+ * - MUST NOT merge or renumber what is stored: compaction happens when reading;
+ * - MUST NOT hand out anything by a chat id alone: turns are keyed by session and chat;
+ * - MUST NOT keep the process alive by its timers, nor hold anything for a reader that has left.
+ *
+ * `test/turn-log-conformance.ts` checks all of it.
+ */
+export interface TurnLog {
+  begin(info: BeginTurn): Promise<{ writer: TurnWriter } | { existing: TurnInfo }>;
+  /** The turn that was begun last in this chat, live or retained. */
+  latest(sessionId: string, chatId: string): Promise<TurnInfo | undefined>;
+  get(turnId: string): Promise<TurnInfo | undefined>;
+  /**
+   * Everything after `after`, in batches: what is there in one, then what comes as it comes. Ends
+   * with the turn, when `signal` aborts, and at once for a turn that is unknown.
+   */
+  read(turnId: string, after: number, signal: AbortSignal): AsyncIterable<LoggedChunk[]>;
+  command(turnId: string, command: TurnCommand): Promise<boolean>;
+  /** Lets go of everything. Readers end. */
+  close?(): Promise<void>;
+}
+
+export interface TurnWriter {
+  readonly turnId: string;
+  /** Resolves with the number of the last chunk once the store has all of them. */
+  append(chunks: Chunk[]): Promise<number>;
+  /** Extends the lease of a turn that has nothing to write. */
+  renew(): Promise<void>;
+  /** Ends when the turn has ended. */
+  commands(): AsyncIterable<TurnCommand>;
+  /** The turn has ended; what closes it is written already. Later calls do nothing. */
+  close(outcome: TurnOutcome): Promise<void>;
+}

@@ -1,0 +1,93 @@
+import type { LoggedChunk } from './log.ts';
+
+/** As much of a turn as its readers need. */
+export type ReadableTurn = {
+  chunks: LoggedChunk[];
+  isEnded: boolean;
+  /** The log was closed: nothing more is given, though there may be more. */
+  isLetGo: boolean;
+  /** Readers that have read all there is. */
+  waiting: Set<MemoryReader>;
+};
+
+type Result = IteratorResult<LoggedChunk[], undefined>;
+
+const DONE: Result = { done: true, value: undefined };
+
+/**
+ * One reader's way through a turn. Not a generator: that could not be left while it waits, and
+ * costs more promises a batch. Holds the turn, not the log.
+ */
+export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefined> {
+  #turn: ReadableTurn | undefined;
+  /** How many chunks it has been given; the next is at this index. */
+  #cursor: number;
+  #signal: AbortSignal;
+  #isListening = false;
+  #pending: Promise<Result> | undefined;
+  #resolve: ((result: Result) => void) | undefined;
+
+  constructor(turn: ReadableTurn | undefined, after: number, signal: AbortSignal) {
+    this.#turn = turn;
+    this.#cursor = Math.max(0, Math.floor(after) || 0);
+    this.#signal = signal;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<Result> {
+    // Somebody asks twice at once: the second gets what follows the first's.
+    if (this.#pending) return this.#pending.then(() => this.next());
+    const turn = this.#turn;
+    if (!turn || turn.isLetGo || this.#signal.aborted) return this.return();
+    if (this.#cursor < turn.chunks.length) {
+      const value = turn.chunks.slice(this.#cursor);
+      this.#cursor += value.length;
+      return Promise.resolve({ done: false, value });
+    }
+    if (turn.isEnded) return this.return();
+    turn.waiting.add(this);
+    if (!this.#isListening) this.#signal.addEventListener('abort', this.#leave);
+    this.#isListening = true;
+    this.#pending = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    return this.#pending;
+  }
+
+  /** The turn has grown by the batch, or has ended. Called while it waits. */
+  wake(batch: LoggedChunk[] | undefined): void {
+    const turn = this.#turn;
+    if (!turn) return;
+    const { length } = turn.chunks;
+    if (this.#cursor < length && !turn.isLetGo) {
+      const isAtBatch = batch !== undefined && this.#cursor === length - batch.length;
+      const value = isAtBatch ? batch : turn.chunks.slice(this.#cursor);
+      this.#cursor = length;
+      turn.waiting.delete(this);
+      this.#settle({ done: false, value });
+    } else if (turn.isEnded) this.#leave();
+  }
+
+  return(): Promise<Result> {
+    this.#leave();
+    return Promise.resolve(DONE);
+  }
+
+  #leave = (): void => {
+    this.#turn?.waiting.delete(this);
+    this.#turn = undefined;
+    if (this.#isListening) this.#signal.removeEventListener('abort', this.#leave);
+    this.#isListening = false;
+    this.#settle(DONE);
+  };
+
+  #settle(result: Result): void {
+    const resolve = this.#resolve;
+    this.#resolve = undefined;
+    this.#pending = undefined;
+    resolve?.(result);
+  }
+}

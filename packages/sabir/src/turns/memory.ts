@@ -1,0 +1,279 @@
+import type { Chunk } from '../chunks.ts';
+import { SabirError, SHUTTING_DOWN, TURN_FENCED, TURN_TOO_LARGE } from '../errors.ts';
+import type { TurnOutcome } from '../outcome.ts';
+import { chunkBytes, isClosing } from './chunk-bytes.ts';
+import { CommandQueue } from './command-queue.ts';
+import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
+import { closingsOf } from './lost.ts';
+import { MemoryReader, type ReadableTurn } from './memory-reader.ts';
+import { startTimeout, type Timer } from './timers.ts';
+
+export type MemoryTurnLogOptions = {
+  /** A turn past it is refused. 16 MB unless set. */
+  maxTurnBytes?: number;
+  /** How long an ended turn can still be read. A minute unless set; 0 forgets it at once. */
+  retentionMs?: number;
+  /** How much of ended turns is kept in all; the oldest go first. 64 MB unless set. */
+  retainedBytes?: number;
+  /** For how long a request that is sent again gets the turn that answered it. 10 s unless set. */
+  dedupeMs?: number;
+  /** How long a turn may be silent before it counts as lost. 30 s unless set. */
+  leaseMs?: number;
+  /** Milliseconds since 1970. */
+  now?: () => number;
+};
+
+/** One turn: readers hold on to it, so that they can finish a turn that the log has forgotten. */
+type Turn = ReadableTurn & {
+  info: TurnInfo;
+  chat: Chat;
+  bytes: number;
+  commands: CommandQueue;
+  leaseEnd: number;
+  leaseTimer: Timer | undefined;
+};
+
+type Chat = {
+  key: string;
+  turns: Set<Turn>;
+  latest: Turn | undefined;
+  byRequest: Map<string, Turn>;
+};
+
+const MEGABYTE = 1024 * 1024;
+
+/** Turns in the memory of this process: what was acknowledged is kept until it ends. */
+export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
+  const { maxTurnBytes = 16 * MEGABYTE, retainedBytes = 64 * MEGABYTE } = options;
+  const { retentionMs = 60_000, dedupeMs = 10_000, leaseMs = 30_000, now = Date.now } = options;
+  const turns = new Map<string, Turn>();
+  const chats = new Map<string, Chat>();
+  /** In the order of their ends: retention is the same for all, so the first is due first. */
+  const ended = new Set<Turn>();
+  let endedBytes = 0;
+  let retentionTimer: Timer | undefined;
+  let isClosed = false;
+
+  function chatOf(sessionId: string, chatId: string): Chat | undefined {
+    forgetDue();
+    return chats.get(keyOf(sessionId, chatId));
+  }
+
+  function forget(turn: Turn): void {
+    const { chat, info } = turn;
+    if (ended.delete(turn)) endedBytes -= turn.bytes;
+    turns.delete(info.turnId);
+    chat.turns.delete(turn);
+    if (chat.byRequest.get(info.requestId) === turn) chat.byRequest.delete(info.requestId);
+    if (chat.turns.size === 0) chats.delete(chat.key);
+    else if (chat.latest === turn) chat.latest = [...chat.turns].at(-1);
+  }
+
+  /** Forgets what is due, then waits for the next. */
+  function forgetEnded(): void {
+    retentionTimer?.clear();
+    retentionTimer = undefined;
+    const time = now();
+    for (const turn of ended) {
+      const due = (turn.info.endedAt ?? 0) + retentionMs;
+      if (due > time && endedBytes <= retainedBytes) {
+        retentionTimer = startTimeout(due - time, forgetEnded);
+        return;
+      }
+      forget(turn);
+    }
+  }
+
+  /** The clock decides, not when its timer comes to run. */
+  function forgetDue(): void {
+    const [oldest] = ended;
+    if (oldest && (oldest.info.endedAt ?? 0) + retentionMs <= now()) forgetEnded();
+  }
+
+  function write(turn: Turn, chunks: Chunk[], bytes: number): void {
+    const { info, chunks: log, waiting } = turn;
+    const before = log.length;
+    for (const chunk of chunks) log.push({ seq: ++info.lastSeq, chunk });
+    turn.bytes += bytes;
+    if (waiting.size > 0) wake(turn, log.slice(before));
+  }
+
+  function end(turn: Turn, outcome: TurnOutcome): void {
+    Object.assign(turn.info, { endedAt: now(), outcome });
+    turn.isEnded = true;
+    turn.leaseTimer?.clear();
+    turn.leaseTimer = undefined;
+    ended.add(turn);
+    endedBytes += turn.bytes;
+    // Whoever waits for its end may ask for the turn at once: it is forgotten, or it is there.
+    if (ended.size === 1 || endedBytes > retainedBytes || retentionMs <= 0) forgetEnded();
+    wake(turn);
+    turn.commands.end();
+  }
+
+  /** Ends a turn whose writer has gone. True for a turn that is live. */
+  function isLive(turn: Turn, time = now()): boolean {
+    if (turn.isEnded) return false;
+    if (time < turn.leaseEnd) return true;
+    const stored = turn.chunks.map(({ chunk }) => chunk);
+    const closings = closingsOf(stored, turn.info.messageId, { status: 'lost' });
+    write(turn, closings, bytesOf(closings));
+    end(turn, { status: 'lost' });
+    return false;
+  }
+
+  /** One timer a turn. An append only moves the end; the timer looks for itself when it fires. */
+  function watchLease(turn: Turn): void {
+    const check = () => {
+      if (isLive(turn)) turn.leaseTimer = startTimeout(turn.leaseEnd - now(), check);
+    };
+    turn.leaseTimer = startTimeout(leaseMs, check);
+  }
+
+  /** What is known of a turn, after a look at whether its writer is still there. */
+  function find(turnId: string): Turn | undefined {
+    forgetDue();
+    const turn = turns.get(turnId);
+    if (turn) isLive(turn);
+    // It may have been lost, and forgotten, just now.
+    return turns.get(turnId);
+  }
+
+  /** The turn that answers the same request, if it still does. */
+  function findRequest(chat: Chat, requestId: string): Turn | undefined {
+    const turn = chat.byRequest.get(requestId);
+    if (!turn || isLive(turn)) return turn;
+    const { outcome, endedAt = 0 } = turn.info;
+    const isGood = outcome?.status === 'finished' || outcome?.status === 'paused';
+    return isGood && now() < endedAt + dedupeMs ? turn : undefined;
+  }
+
+  function create(info: BeginTurn): Turn {
+    const key = keyOf(info.sessionId, info.chatId);
+    let chat = chats.get(key);
+    if (!chat) {
+      chat = { key, turns: new Set(), latest: undefined, byRequest: new Map() };
+      chats.set(key, chat);
+    }
+    const { sessionId, chatId, requestId, messageId } = info;
+    const startedAt = now();
+    const turn: Turn = {
+      // Not only an id: whoever knows it can ask for the turn.
+      info: {
+        ...{ sessionId, chatId, requestId, messageId, startedAt },
+        turnId: createTurnId(),
+        lastSeq: 0,
+      },
+      chat,
+      chunks: [],
+      bytes: 0,
+      isEnded: false,
+      isLetGo: false,
+      waiting: new Set(),
+      commands: new CommandQueue(),
+      leaseEnd: startedAt + leaseMs,
+      leaseTimer: undefined,
+    };
+    turns.set(turn.info.turnId, turn);
+    chat.turns.add(turn);
+    chat.latest = turn;
+    chat.byRequest.set(requestId, turn);
+    watchLease(turn);
+    return turn;
+  }
+
+  function writerOf(turn: Turn): TurnWriter {
+    let isDone = false;
+    const hold = () => {
+      const time = now();
+      if (!isLive(turn, time)) throw new SabirError(TURN_FENCED);
+      turn.leaseEnd = time + leaseMs;
+    };
+    return {
+      turnId: turn.info.turnId,
+      async append(chunks) {
+        hold();
+        const bytes = bytesOf(chunks);
+        if (turn.bytes + bytes > maxTurnBytes && !chunks.every(isClosing)) {
+          throw new SabirError(TURN_TOO_LARGE);
+        }
+        if (chunks.length > 0) write(turn, chunks, bytes);
+        return turn.info.lastSeq;
+      },
+      async renew() {
+        hold();
+      },
+      commands: () => turn.commands.read(),
+      async close(outcome) {
+        if (isDone) return;
+        hold();
+        isDone = true;
+        end(turn, outcome);
+      },
+    };
+  }
+
+  return {
+    async begin(info) {
+      if (isClosed) throw new SabirError(SHUTTING_DOWN);
+      const chat = chatOf(info.sessionId, info.chatId);
+      const existing = chat && findRequest(chat, info.requestId);
+      return existing ? { existing: { ...existing.info } } : { writer: writerOf(create(info)) };
+    },
+    async latest(sessionId, chatId) {
+      const chat = chatOf(sessionId, chatId);
+      if (chat?.latest) isLive(chat.latest);
+      return chat?.latest && turns.has(chat.latest.info.turnId)
+        ? { ...chat.latest.info }
+        : undefined;
+    },
+    async get(turnId) {
+      const turn = find(turnId);
+      return turn && { ...turn.info };
+    },
+    read: (turnId, after, signal) => new MemoryReader(find(turnId), after, signal),
+    async command(turnId: string, command: TurnCommand) {
+      const turn = find(turnId);
+      if (!turn || turn.isEnded) return false;
+      turn.commands.push(command);
+      return true;
+    },
+    async close() {
+      isClosed = true;
+      retentionTimer?.clear();
+      for (const turn of turns.values()) {
+        turn.leaseTimer?.clear();
+        turn.isEnded = true;
+        turn.isLetGo = true;
+        wake(turn);
+        turn.commands.end();
+      }
+      for (const held of [turns, chats, ended]) held.clear();
+      endedBytes = 0;
+    },
+  };
+}
+
+/** Hard to guess, and short: it is in the id of every frame. */
+function createTurnId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_');
+}
+
+/** Unambiguous whatever the ids contain: a chat of one session is never that of another. */
+function keyOf(sessionId: string, chatId: string): string {
+  return JSON.stringify([sessionId, chatId]);
+}
+
+function bytesOf(chunks: Chunk[]): number {
+  let bytes = 0;
+  for (const chunk of chunks) bytes += chunkBytes(chunk);
+  return bytes;
+}
+
+/** Each of the readers that wait is woken once; all that are at the same place get the same batch. */
+function wake({ waiting }: ReadableTurn, batch?: LoggedChunk[]): void {
+  for (const reader of waiting) reader.wake(batch);
+}

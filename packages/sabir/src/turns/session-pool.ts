@@ -1,0 +1,105 @@
+import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
+import { startTimeout, type Timer } from './timers.ts';
+import type { Upstream, UpstreamSession, User } from './upstream.ts';
+
+export type SessionLease = { readonly session: UpstreamSession; release(): void };
+
+type Entry = {
+  opening?: Promise<UpstreamSession>;
+  session?: UpstreamSession;
+  giveUp: AbortController;
+  leases: number;
+  linger?: Timer;
+};
+
+export type SessionPool = {
+  lease(sessionId: string, user: User, signal: AbortSignal): Promise<SessionLease>;
+  readonly size: number;
+  close(): void;
+};
+
+/**
+ * One live session per session id *and* identity, shared by all turns of it: what one person may
+ * see is never read through another's connection. One that nobody uses lingers for a moment, since
+ * the next message often comes soon.
+ */
+export function createSessionPool(
+  upstreamOf: (sessionId: string) => Upstream | Promise<Upstream>,
+  lingerMs: number,
+): SessionPool {
+  const entries = new Map<string, Entry>();
+
+  function drop(key: string, entry: Entry): void {
+    if (entries.get(key) === entry) entries.delete(key);
+    entry.linger?.clear();
+    entry.giveUp.abort();
+    entry.session?.close();
+  }
+
+  async function open(entry: Entry, sessionId: string, user: User): Promise<UpstreamSession> {
+    const { signal } = entry.giveUp;
+    const upstream = await upstreamOf(sessionId);
+    const session = await upstream.open({ sessionId, user, signal });
+    // Everybody left while it was being opened.
+    if (signal.aborted) session.close();
+    entry.session = session;
+    return session;
+  }
+
+  function addEntry(key: string, sessionId: string, user: User): Entry {
+    const entry: Entry = { giveUp: new AbortController(), leases: 0 };
+    entry.opening = open(entry, sessionId, user);
+    entry.opening.catch(() => drop(key, entry));
+    entries.set(key, entry);
+    return entry;
+  }
+
+  return {
+    async lease(sessionId, user, signal) {
+      const key = JSON.stringify([sessionId, user.id]);
+      let entry = entries.get(key);
+      if (entry?.session?.isClosed) {
+        drop(key, entry);
+        entry = undefined;
+      }
+      entry ??= addEntry(key, sessionId, user);
+      const leased = entry;
+      leased.leases++;
+      leased.linger?.clear();
+      let isReleased = false;
+      const release = () => {
+        if (isReleased) return;
+        isReleased = true;
+        leased.leases--;
+        if (leased.leases > 0 || entries.get(key) !== leased) return;
+        if (!leased.session || leased.session.isClosed) drop(key, leased);
+        else leased.linger = startTimeout(lingerMs, () => drop(key, leased));
+      };
+      try {
+        const session = await orAborted(leased.opening, signal);
+        return { session, release };
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+    get size() {
+      return entries.size;
+    },
+    close() {
+      for (const [key, entry] of entries) drop(key, entry);
+    },
+  };
+}
+
+async function orAborted<T>(promise: Promise<T> | undefined, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(new SabirError(UPSTREAM_UNREACHABLE, 'It took too long.'));
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([promise as Promise<T>, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

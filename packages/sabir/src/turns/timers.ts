@@ -1,0 +1,29 @@
+/** Timers that never keep a process alive: a turn is no reason to. */
+export type Timer = { clear(): void };
+
+export function startTimer(everyMs: number, run: () => void): Timer {
+  const timer = setInterval(run, everyMs);
+  unref(timer);
+  return { clear: () => clearInterval(timer) };
+}
+
+/** Runs once; a time further off than timers can count is waited for in pieces. */
+export function startTimeout(afterMs: number, run: () => void): Timer {
+  const most = 2 ** 31 - 1;
+  let timer: ReturnType<typeof setTimeout>;
+  const wait = (left: number) => {
+    timer = setTimeout(() => (left > most ? wait(left - most) : run()), Math.min(left, most));
+    unref(timer);
+  };
+  wait(Math.max(0, afterMs));
+  return { clear: () => clearTimeout(timer) };
+}
+
+function unref(timer: unknown): void {
+  // A number in browsers and workers.
+  if (typeof timer === 'object') (timer as { unref?(): void }).unref?.();
+}
+
+/** What one tick brings is written in one go; where there is no such thing, after the microtasks. */
+export const afterThisTick: (run: () => void) => void =
+  typeof setImmediate === 'function' ? (run) => void setImmediate(run) : (run) => setTimeout(run);

@@ -1,0 +1,381 @@
+import type { Chunk } from '../chunks.ts';
+import {
+  LOG_FAILED,
+  SabirError,
+  TOOL_SILENT,
+  TURN_FENCED,
+  TURN_TOO_LARGE,
+  UPSTREAM_DROPPED,
+  UPSTREAM_FLOOD,
+  UPSTREAM_SILENT,
+  UPSTREAM_UNREACHABLE,
+} from '../errors.ts';
+import { foldChunks } from '../fold.ts';
+import type { UIMessage } from '../message.ts';
+import type { TurnOutcome, Usage } from '../outcome.ts';
+import { createChunkTranslator } from '../sources/chunks/translate.ts';
+import type { Logger, Translator, TranslatorStats } from '../translator.ts';
+import { chunkBytes } from './chunk-bytes.ts';
+import type { Answer, TurnLog, TurnWriter } from './log.ts';
+import { closingsOf } from './lost.ts';
+import { outcomeOf } from './outcome-of.ts';
+import type { SessionLease } from './session-pool.ts';
+import { afterThisTick, startTimeout, startTimer, type Timer } from './timers.ts';
+import { trackProgress } from './track-progress.ts';
+import type { Prompt, UpstreamTurn } from './upstream.ts';
+import { withoutContent } from './without-content.ts';
+
+export type TurnTiming = {
+  /** How long the agent may take to be reached. */
+  connectMs: number;
+  /** How long it may say nothing. Does not run while the prompt is queued or a question is open. */
+  idleMs: number;
+  /** How long it may say nothing while a tool works. */
+  toolLimitMs: number;
+};
+
+export type FinishedTurn = {
+  message: UIMessage;
+  outcome: TurnOutcome;
+  usage?: Usage;
+  sessionId: string;
+  chatId: string;
+  turnId: string;
+};
+
+export type TurnOptions = {
+  log: TurnLog;
+  writer: TurnWriter;
+  prompt: Prompt;
+  open(signal: AbortSignal): Promise<SessionLease>;
+  timing: TurnTiming;
+  /** How much may wait for a slow log. */
+  queueBytes: number;
+  /** The agent could not be reached. */
+  onUnreachable?: () => void;
+  /** Runs once, after the end, viewers or none. */
+  onFinish?: ((turn: FinishedTurn) => unknown) | undefined;
+  /** Runs once, before `onFinish`. */
+  onEnd?: (outcome: TurnOutcome, stats: TranslatorStats) => void;
+  logger?: Logger | undefined;
+};
+
+/** One run of an agent, from the prompt to its one outcome. */
+export interface Turn {
+  readonly prompt: Prompt;
+  /** The id its message has; the source may name another than the prompt's. */
+  readonly messageId: string;
+  /** Ends it here; the agent behind it is not told to stop. */
+  abandon(outcome: TurnOutcome): void;
+  /** Settles when everything is written and `onFinish` has run. */
+  readonly done: Promise<void>;
+}
+
+/** How often a turn looks at its clock, and how long its log may hear nothing of it. */
+const TICK_MS = 1_000;
+const RENEW_MS = 2_000;
+
+/**
+ * Opens the upstream, sends the prompt, pushes events through the translator into the writer and
+ * obeys commands. Owns the upstream's handle, the timers and the end; whatever happens, the turn
+ * ends exactly once and its log is closed.
+ */
+export function runTurn(options: TurnOptions): Turn {
+  const { log, writer, prompt, timing, logger } = options;
+  const { turnId } = writer;
+  const ids = { sessionId: prompt.sessionId, chatId: prompt.chatId, turnId };
+  const opening = new AbortController();
+  const progress = trackProgress(timing.toolLimitMs);
+  const finished = Promise.withResolvers<void>();
+  // Until the source has one of its own: something must be able to say that it never will.
+  let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
+  let upstream: UpstreamTurn | undefined;
+  let lease: SessionLease | undefined;
+  let outcome: TurnOutcome | undefined;
+  let messageId = prompt.messageId;
+  let pending: Chunk[] = [];
+  let pendingBytes = 0;
+  let isScheduled = false;
+  let isWriting = false;
+  let lastEventAt = Date.now();
+  let lastWriteAt = lastEventAt;
+  const answered = new Set<string>();
+
+  function push(chunks: Chunk[]): void {
+    for (const chunk of chunks) {
+      pending.push(chunk);
+      if (chunk.type === 'text-delta') continue;
+      progress.see(chunk);
+      if (chunk.type === 'start' && chunk.messageId) messageId = chunk.messageId;
+    }
+    // Only a log that is slower than the agent lets anything pile up.
+    if (isWriting) {
+      for (const chunk of chunks) pendingBytes += chunkBytes(chunk);
+      if (pendingBytes > options.queueBytes && !outcome) {
+        stopUpstream();
+        fail(UPSTREAM_FLOOD);
+      }
+      return;
+    }
+    if (isScheduled || pending.length === 0) return;
+    isScheduled = true;
+    afterThisTick(flush);
+  }
+
+  /** Everything of one tick in one write. */
+  async function flush(): Promise<void> {
+    isScheduled = false;
+    isWriting = true;
+    try {
+      while (pending.length > 0) {
+        const chunks = pending;
+        pending = [];
+        pendingBytes = 0;
+        lastWriteAt = Date.now();
+        await writer.append(chunks);
+      }
+      isWriting = false;
+      if (outcome) await close(outcome);
+    } catch (error) {
+      await onLogError(error);
+    }
+  }
+
+  function onEvent(event: unknown): void {
+    if (outcome) return;
+    const chunks = translator.push(event);
+    // Somebody coming, going or pinging is no sign of life from the agent.
+    if (chunks.length > 0) lastEventAt = Date.now();
+    if (translator.ended) settle(outcomeOf(chunks), chunks);
+    else push(chunks);
+  }
+
+  function end(given: TurnOutcome): void {
+    if (!outcome) settle(given, translator.end(given));
+  }
+
+  function fail({ code, userMessage: message }: { code: string; userMessage: string }): void {
+    end({ status: 'failed', code, message });
+  }
+
+  /** An agent that fails at what it is told does not keep its turn from ending. */
+  function tell(what: string, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      logger?.error?.(`the agent could not be told: ${what}`, {
+        ...ids,
+        error: withoutContent(error),
+      });
+    }
+  }
+
+  /** Never after the end: the agent may be busy with another turn by then. */
+  function stopUpstream(): void {
+    if (!outcome) tell('stop', () => upstream?.stop());
+  }
+
+  /** The one place where a turn gets its outcome. */
+  function settle(final: TurnOutcome, chunks: Chunk[]): void {
+    outcome = final;
+    opening.abort();
+    late.clear();
+    watchdog.clear();
+    tell('release', () => upstream?.release());
+    lease?.release();
+    push(chunks);
+    if (!isScheduled && !isWriting) {
+      isScheduled = true;
+      afterThisTick(flush);
+    }
+  }
+
+  async function close(final: TurnOutcome): Promise<void> {
+    // Read before it is closed: a log that retains nothing has forgotten it afterwards.
+    const message = await readMessage();
+    await writer.close(final);
+    await tellEnd(final, message);
+  }
+
+  async function tellEnd(final: TurnOutcome, message: UIMessage): Promise<void> {
+    const usage = final.status === 'finished' ? final.usage : undefined;
+    await complain('onEnd', () => options.onEnd?.(final, translator.stats));
+    await complain('onFinish', () =>
+      options.onFinish?.({ message, outcome: final, ...(usage && { usage }), ...ids }),
+    );
+    finished.resolve();
+  }
+
+  async function complain(hook: string, run: () => unknown): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      logger?.error?.(`${hook} threw`, { ...ids, error: withoutContent(error) });
+    }
+  }
+
+  async function readChunks(): Promise<Chunk[]> {
+    // Whoever reads a live turn that has nothing waits until it has.
+    if (!(await log.get(turnId))?.lastSeq) return [];
+    const reading = new AbortController();
+    // The first batch is all there is; nothing is written meanwhile.
+    for await (const batch of log.read(turnId, 0, reading.signal)) {
+      return batch.map(({ chunk }) => chunk);
+    }
+    return [];
+  }
+
+  /** For `onFinish`, which runs also when the log cannot be read: then nothing of it is known. */
+  async function readMessage(): Promise<UIMessage> {
+    let chunks: Chunk[] = [];
+    try {
+      if (options.onFinish) chunks = await readChunks();
+    } catch (error) {
+      logger?.error?.('the turn could not be read', { ...ids, error: withoutContent(error) });
+    }
+    return foldChunks(chunks.length > 0 ? chunks : [{ type: 'start', messageId }]);
+  }
+
+  /** What was refused is not in the log: what closes the turn follows from what is. */
+  async function onLogError(error: unknown): Promise<void> {
+    const isFenced = isFence(error);
+    const isTooLarge = error instanceof SabirError && error.code === TURN_TOO_LARGE.code;
+    const kind = isTooLarge ? TURN_TOO_LARGE : LOG_FAILED;
+    let final: TurnOutcome = isFenced
+      ? { status: 'lost' }
+      : { status: 'failed', code: kind.code, message: kind.userMessage };
+    stopUpstream();
+    if (!outcome) settle(final, []);
+    pending = [];
+    logger?.error?.(`the turn ended: ${isFenced ? TURN_FENCED.code : kind.code}`, {
+      ...ids,
+      ...(!isTooLarge && !isFenced && { error: withoutContent(error) }),
+    });
+    let message: UIMessage | undefined;
+    try {
+      if (!isFenced) {
+        const closings = closingsOf(await readChunks(), messageId, final);
+        if (closings.length > 0) await writer.append(closings);
+        // All of it was stored, and only the closing failed.
+        else final = outcome ?? final;
+        message = await readMessage();
+        await writer.close(final);
+      }
+    } catch (second) {
+      // Its lease runs out, or has: whoever notices ends it.
+      if (isFence(second)) final = { status: 'lost' };
+      logger?.error?.('the turn could not be closed', { ...ids, error: withoutContent(second) });
+    }
+    isWriting = false;
+    await tellEnd(final, message ?? (await readMessage()));
+  }
+
+  function onAnswer(answer: Answer): void {
+    // The first answer wins.
+    if (answered.has(answer.questionId) || !progress.questions.has(answer.questionId)) return;
+    answered.add(answer.questionId);
+    lastEventAt = Date.now();
+    tell('answer', () => upstream?.answer(answer));
+  }
+
+  async function obey(): Promise<void> {
+    for await (const command of writer.commands()) {
+      if (command.type === 'answer') onAnswer(command);
+      else {
+        const { reason } = command;
+        stopUpstream();
+        end({ status: 'stopped', ...(reason && { reason }) });
+      }
+    }
+  }
+
+  const watchdog: Timer = startTimer(Math.min(TICK_MS, Math.max(timing.idleMs / 4, 10)), () => {
+    const now = Date.now();
+    if (now - lastWriteAt >= RENEW_MS) {
+      lastWriteAt = now;
+      writer.renew().catch(onRenewError);
+    }
+    expireQuestions(now);
+    if (!upstream || upstream.isQueued || isAsking()) {
+      lastEventAt = now;
+      return;
+    }
+    const isToolWorking = progress.tools.size > 0;
+    if (now - lastEventAt < (isToolWorking ? timing.toolLimitMs : timing.idleMs)) return;
+    stopUpstream();
+    fail(isToolWorking ? TOOL_SILENT : UPSTREAM_SILENT);
+  });
+
+  /** One that was missed is tried again; the lease is longer than that. */
+  function onRenewError(error: unknown): void {
+    if (outcome) return;
+    if (!isFence(error)) {
+      logger?.warn('the lease could not be renewed', { ...ids, error });
+      return;
+    }
+    stopUpstream();
+    end({ status: 'lost' });
+  }
+
+  /** Once each: an agent that takes no notice is not waited for. */
+  function expireQuestions(now: number): void {
+    for (const [questionId, expiresAt] of progress.questions) {
+      if (expiresAt > now || answered.has(questionId)) continue;
+      progress.questions.delete(questionId);
+      tell('expire', () => upstream?.expire?.(questionId));
+    }
+  }
+
+  /** Somebody is expected to answer; what was answered is the agent's again. */
+  function isAsking(): boolean {
+    for (const questionId of progress.questions.keys()) if (!answered.has(questionId)) return true;
+    return false;
+  }
+
+  const late: Timer = startTimeout(timing.connectMs, () => fail(UPSTREAM_UNREACHABLE));
+
+  async function start(): Promise<void> {
+    try {
+      const opened = await options.open(opening.signal);
+      if (outcome) return opened.release();
+      lease = opened;
+    } catch (error) {
+      if (outcome && outcome.status !== 'failed') return;
+      logger?.warn('the agent could not be reached', { ...ids, error });
+      options.onUnreachable?.();
+      return fail(UPSTREAM_UNREACHABLE);
+    } finally {
+      late.clear();
+    }
+    try {
+      upstream = lease.session.prompt(prompt, {
+        event: onEvent,
+        close: (final) => end(final),
+      });
+      translator = upstream.translator;
+      lastEventAt = Date.now();
+    } catch (error) {
+      logger?.error?.('the prompt could not be sent', { ...ids, error: withoutContent(error) });
+      fail(UPSTREAM_DROPPED);
+    }
+  }
+
+  void obey().catch((error) => {
+    logger?.error?.('the commands could not be read', { ...ids, error: withoutContent(error) });
+    stopUpstream();
+    fail(LOG_FAILED);
+  });
+  void start();
+  return {
+    prompt,
+    get messageId() {
+      return messageId;
+    },
+    abandon: end,
+    done: finished.promise,
+  };
+}
+
+function isFence(error: unknown): boolean {
+  return error instanceof SabirError && error.code === TURN_FENCED.code;
+}

@@ -1,0 +1,86 @@
+import type { UIMessage } from '../message.ts';
+import type { TurnOutcome } from '../outcome.ts';
+import type { Channel, Translator } from '../translator.ts';
+import type { Answer } from './log.ts';
+
+/** Who asks. `id` is what tells two people apart; the rest is the application's. */
+export type User = {
+  id: string;
+  /** When what proved who this is runs out, in milliseconds since 1970. */
+  expiresAt?: number;
+  [claim: string]: unknown;
+};
+
+/** A file part of the user's message: a `data:` URL, or an address the agent can reach. */
+export type Attachment = { url: string; mediaType: string; filename?: string };
+
+export type Prompt = {
+  sessionId: string;
+  chatId: string;
+  turnId: string;
+  /** The id of the message to write, unless the source names one. */
+  messageId: string;
+  user: User;
+  /** The text of the latest user message. */
+  text: string;
+  attachments: Attachment[];
+  /** As the client sent them: an upstream that keeps its own history ignores them. */
+  messages: UIMessage[];
+  /** What the application added to the request's body. */
+  body: Record<string, unknown>;
+  channel?: Channel;
+  /** What a person is shown of the source's own errors. */
+  errorText?: (error: unknown) => string;
+};
+
+/** Where a turn's events go. Nothing thrown comes back from it. */
+export interface TurnSink {
+  event(event: unknown): void;
+  /** Nothing more will come. Called at most once; not needed after a terminal event. */
+  close(outcome: TurnOutcome): void;
+}
+
+/** One prompt on its way through the agent. */
+export interface UpstreamTurn {
+  /** Makes chunks of this turn's events, and of no other turn's. */
+  readonly translator: Translator<unknown>;
+  /** The prompt waits behind others: silence means nothing yet. */
+  readonly isQueued: boolean;
+  stop(): void;
+  answer(answer: Answer): void;
+  /** Nobody answered in time: the source says so in an event. */
+  expire?(questionId: string): void;
+  /** The turn has ended for us: the source need not send its events any more. */
+  release(): void;
+}
+
+/** A live connection to one session, shared by all turns of one identity in it. */
+export interface UpstreamSession {
+  readonly isClosed: boolean;
+  prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn;
+  /** The messages so far, without the answer that is being written. */
+  history?(): Promise<UIMessage[]>;
+  /** The channels seen so far. */
+  channels?(): Channel[];
+  close(): void;
+}
+
+/**
+ * An agent behind the gateway. An implementation
+ * - MUST reject `open` with a reason when the agent cannot be reached, and give up when `signal`
+ *   aborts;
+ * - MUST send each prompt exactly once, and MUST NOT throw from `prompt`: what goes wrong is told
+ *   to the sink as an outcome;
+ * - MUST queue by itself if the agent takes one prompt at a time, and say so with `isQueued`;
+ * - MUST tell the sink of every open turn when the connection drops;
+ * - MUST, on `stop`, stop that turn and no other: a prompt that is still queued is withdrawn, or
+ *   stopped as soon as it begins;
+ * - MUST give a session to nobody but the identity it was opened for;
+ * - MUST NOT call a sink after its `release`, nor from inside `prompt`;
+ * - MUST NOT hold anything after `close`: no socket, no timer, no listener.
+ *
+ * `test/upstream-conformance.ts` checks all of it.
+ */
+export interface Upstream {
+  open(where: { sessionId: string; user: User; signal: AbortSignal }): Promise<UpstreamSession>;
+}

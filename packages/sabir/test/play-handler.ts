@@ -1,0 +1,50 @@
+/** Turns of an `asUpstream` handler, run as the gateway runs them. */
+import type { Chunk } from '../src/chunks.ts';
+import type { TurnOutcome } from '../src/outcome.ts';
+import { asUpstream, type ChunkHandler } from '../src/sources/chunks/upstream.ts';
+import type { Prompt, UpstreamSession } from '../src/turns/upstream.ts';
+
+export const USER = { id: 'u' };
+export const TEXT: Chunk[] = [
+  { type: 'text-start', id: 't' },
+  { type: 'text-delta', id: 't', delta: 'hello' },
+];
+export const tick = (ms = 0) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+export async function openSession(handler: ChunkHandler): Promise<UpstreamSession> {
+  const { signal } = new AbortController();
+  return asUpstream(handler).open({ sessionId: 's', user: USER, signal });
+}
+
+function promptOf(given: Partial<Prompt> = {}): Prompt {
+  const ids = { sessionId: 's', chatId: 'c', turnId: 'turn', messageId: 'm' };
+  const rest = { user: USER, text: 'hi', attachments: [], messages: [], body: {} };
+  return { ...ids, ...rest, ...given };
+}
+
+/** A turn as the gateway runs it: every event through the translator, the end by its outcome. */
+export function play(session: UpstreamSession, given?: Partial<Prompt>, onEnded?: () => void) {
+  const chunks: Chunk[] = [];
+  const outcomes: TurnOutcome[] = [];
+  const over = Promise.withResolvers<void>();
+  const turn = session.prompt(promptOf(given), {
+    event(event) {
+      chunks.push(...turn.translator.push(event));
+      if (!turn.translator.ended) return;
+      onEnded?.();
+      over.resolve();
+    },
+    close(outcome) {
+      outcomes.push(outcome);
+      chunks.push(...turn.translator.end(outcome));
+      over.resolve();
+    },
+  });
+  return { turn, chunks, outcomes, over: over.promise };
+}
+
+export async function run(handler: ChunkHandler, given?: Partial<Prompt>) {
+  const played = play(await openSession(handler), given);
+  await played.over;
+  return played;
+}

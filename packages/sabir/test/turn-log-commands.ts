@@ -1,0 +1,76 @@
+/** The part of `turn-log-conformance.ts` that is about commands. */
+import { expect, it } from 'vitest';
+import { beginTurn, FINISHED, type Suite, sleep, WHOLE_TURN } from './turn-log-helpers.ts';
+
+export function describeTurnLogCommands({ open }: Suite): void {
+  const answer = (at: number) =>
+    ({ type: 'answer', questionId: `q${at}`, answer: { at } }) as const;
+
+  it('to a writer, once and in order, also those that came before it listened', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    expect(await log.command(writer.turnId, answer(0))).toBe(true);
+    expect(await log.command(writer.turnId, answer(1))).toBe(true);
+    const received: unknown[] = [];
+    for await (const command of writer.commands()) {
+      received.push(command);
+      if (command.type === 'stop') break;
+      const at = received.length + 1;
+      const next = at < 6 ? answer(at) : ({ type: 'stop', reason: 'asked' } as const);
+      if (at <= 6) expect(await log.command(writer.turnId, next)).toBe(true);
+    }
+    const answers = [0, 1, 2, 3, 4, 5].map(answer);
+    expect(received).toEqual([...answers, { type: 'stop', reason: 'asked' }]);
+  });
+
+  it('to a writer that waits for one', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const commands = writer.commands()[Symbol.asyncIterator]();
+    for (let at = 0; at < 3; at++) {
+      const next = commands.next();
+      await sleep(1);
+      await log.command(writer.turnId, answer(at));
+      expect((await next).value).toEqual(answer(at));
+    }
+  });
+
+  it('until the turn has ended, and none that was taken is lost', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    await log.command(writer.turnId, answer(0));
+    await writer.append(WHOLE_TURN);
+    await writer.close(FINISHED);
+    expect(await log.command(writer.turnId, { type: 'stop' })).toBe(false);
+    const received: unknown[] = [];
+    for await (const command of writer.commands()) received.push(command);
+    expect(received).toEqual([answer(0)]);
+  });
+
+  it('no more when the turn ends while the writer listens', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const next = writer.commands()[Symbol.asyncIterator]().next();
+    await writer.close(FINISHED);
+    expect((await next).done).toBe(true);
+  });
+
+  it('to nobody in a turn that is unknown', async () => {
+    const log = await open();
+    expect(await log.command('unknown', { type: 'stop' })).toBe(false);
+  });
+
+  it('to whoever goes on listening for the writer', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const leaves = writer.commands()[Symbol.asyncIterator]();
+    const next = leaves.next();
+    await leaves.return?.();
+    expect((await next).done).toBe(true);
+    await log.command(writer.turnId, answer(0));
+    for await (const command of writer.commands()) {
+      expect(command).toEqual(answer(0));
+      break;
+    }
+  });
+}

@@ -1,0 +1,150 @@
+/** Runs a prompt on an upstream's session as the gateway does, and keeps what came of it. */
+import { expect, vi } from 'vitest';
+import type { Chunk } from '../src/chunks.ts';
+import { foldChunks } from '../src/fold.ts';
+import type { TurnOutcome } from '../src/outcome.ts';
+import type { Translator } from '../src/translator.ts';
+import type { Prompt, UpstreamSession, UpstreamTurn, User } from '../src/turns/upstream.ts';
+import { verifyChunks } from '../src/verify.ts';
+
+export const ann: User = { id: 'ann' };
+export const bob: User = { id: 'bob' };
+
+let prompts = 0;
+
+export function promptOf(text: string, more: Partial<Prompt> = {}): Prompt {
+  const turnId = `t${++prompts}`;
+  return {
+    sessionId: 's',
+    chatId: 'c',
+    turnId,
+    messageId: `m-${turnId}`,
+    user: ann,
+    text,
+    attachments: [],
+    messages: [{ id: `u-${turnId}`, role: 'user', parts: [{ type: 'text', text }] }],
+    body: {},
+    ...more,
+  };
+}
+
+export type Watched = {
+  readonly turn: UpstreamTurn;
+  readonly chunks: Chunk[];
+  /** Everything the sink was given. */
+  readonly events: unknown[];
+  /** What the sink was closed with. */
+  readonly closed: TurnOutcome[];
+  readonly text: string;
+  readonly isOver: boolean;
+  /** Resolves at the end, with the outcome in the message's metadata. */
+  readonly done: Promise<{ outcome?: string; reason?: string; code?: string }>;
+};
+
+/** A turn that has not ended in this time is not going to. */
+const PATIENCE = { timeout: 10_000, interval: 5 };
+export const until = (check: () => unknown) =>
+  vi.waitFor(() => expect(check()).toBeTruthy(), PATIENCE);
+
+export function watch(session: UpstreamSession, prompt: Prompt): Watched {
+  const chunks: Chunk[] = [];
+  const events: unknown[] = [];
+  const closed: TurnOutcome[] = [];
+  const over = Promise.withResolvers<void>();
+  let translator: Translator<unknown> | undefined;
+  let isOver = false;
+
+  function take(given: Chunk[]): void {
+    chunks.push(...given);
+    if (!translator?.ended || isOver) return;
+    isOver = true;
+    turn.release();
+    over.resolve();
+  }
+
+  const turn = session.prompt(prompt, {
+    event(event) {
+      // From inside `prompt` there is no translator yet.
+      if (!translator) throw new Error('The sink was called from inside prompt.');
+      events.push(event);
+      take(translator.push(event));
+    },
+    close(outcome) {
+      if (!translator) throw new Error('The sink was closed from inside prompt.');
+      closed.push(outcome);
+      take(translator.end(outcome));
+    },
+  });
+  translator = turn.translator;
+  return {
+    turn,
+    chunks,
+    events,
+    closed,
+    get text() {
+      return textOf(chunks);
+    },
+    get isOver() {
+      return isOver;
+    },
+    get done() {
+      return withPatience(over.promise).then(() => {
+        expect(verifyChunks(chunks)).toEqual([]);
+        return (foldChunks(chunks).metadata ?? {}) as { outcome?: string };
+      });
+    },
+  };
+}
+
+const textOf = (chunks: Chunk[]) =>
+  chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('');
+
+async function withPatience(promise: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('The turn never ended.')), PATIENCE.timeout);
+  });
+  try {
+    await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Nobody in a test gives up. */
+export const never = () => new AbortController().signal;
+
+/** Counts the timers that were started and neither cleared nor, if they run once, have run. */
+export function trackTimers() {
+  const running = new Set<unknown>();
+  const { setTimeout: start, setInterval: repeat, clearTimeout: clear } = globalThis;
+  const forget = (timer: unknown) => {
+    running.delete(timer);
+    clear(timer as number);
+  };
+  const spies = [
+    vi.spyOn(globalThis, 'setTimeout').mockImplementation(((run: () => void, ms?: number) => {
+      const timer = start(() => {
+        running.delete(timer);
+        run();
+      }, ms);
+      running.add(timer);
+      return timer;
+    }) as typeof setTimeout),
+    vi.spyOn(globalThis, 'setInterval').mockImplementation(((run: () => void, ms?: number) => {
+      const timer = repeat(run, ms);
+      running.add(timer);
+      return timer;
+    }) as typeof setInterval),
+    vi.spyOn(globalThis, 'clearTimeout').mockImplementation(forget),
+    vi.spyOn(globalThis, 'clearInterval').mockImplementation(forget),
+  ];
+  return {
+    get count() {
+      return running.size;
+    },
+    restore: () => {
+      for (const spy of spies) spy.mockRestore();
+    },
+  };
+}

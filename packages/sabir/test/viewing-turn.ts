@@ -1,0 +1,68 @@
+/** One viewer of a turn that the test writes: what comes out of `viewTurn`, frame by frame. */
+import { vi } from 'vitest';
+import type { Chunk } from '../src/chunks.ts';
+import { type Departure, type ViewOptions, viewTurn } from '../src/gateway/respond.ts';
+import { createSseDecoder, type SseFrame } from '../src/sse.ts';
+import type { TurnInfo, TurnLog, TurnWriter } from '../src/turns/log.ts';
+import { memoryTurnLog } from '../src/turns/memory.ts';
+
+export type WrittenTurn = { log: TurnLog; writer: TurnWriter; info(): Promise<TurnInfo> };
+
+export async function beginTurn(log: TurnLog = memoryTurnLog()): Promise<WrittenTurn> {
+  const begun = await log.begin({
+    ...{ sessionId: 's', chatId: 'c', messageId: 'm' },
+    requestId: crypto.randomUUID(),
+  });
+  if ('existing' in begun) throw new Error('a turn with a new request id exists already');
+  const { writer } = begun;
+  async function info(): Promise<TurnInfo> {
+    const found = await log.get(writer.turnId);
+    if (!found) throw new Error('the log has forgotten the turn');
+    return found;
+  }
+  return { log, writer, info };
+}
+
+/** A viewer that reads only when the test has it read. */
+export function view({ log }: WrittenTurn, turn: TurnInfo, options: Partial<ViewOptions> = {}) {
+  const onDeparture = vi.fn((_: Departure) => undefined);
+  const onSlow = vi.fn();
+  const onReplay = vi.fn();
+  const body = viewTurn({
+    ...{ log, turn, after: 0, client: 7, isResuming: false },
+    ...{ keepAliveMs: 0, maxBacklogBytes: 1_000_000 },
+    request: new Request('http://localhost/'),
+    ...{ onDeparture, onSlow, onReplay },
+    ...options,
+  });
+  const reader = body.getReader();
+  const frames: SseFrame[] = [];
+  let text = '';
+  const decoder = createSseDecoder({ frame: (frame) => void frames.push(frame) });
+  const bytes = new TextDecoder();
+
+  /** One read; false at the end. */
+  async function pull(): Promise<boolean> {
+    const { done, value } = await reader.read();
+    if (done) return false;
+    text += bytes.decode(value, { stream: true });
+    decoder.push(value);
+    return true;
+  }
+  return {
+    ...{ onDeparture, onSlow, onReplay, frames, reader, pull },
+    get text() {
+      return text;
+    },
+    async readAll(): Promise<Chunk[]> {
+      while (await pull());
+      return chunksOf(frames);
+    },
+    chunks: () => chunksOf(frames),
+    isDone: () => frames.at(-1)?.data === '[DONE]',
+  };
+}
+
+function chunksOf(frames: SseFrame[]): Chunk[] {
+  return frames.filter(({ data }) => data !== '[DONE]').map(({ data }) => JSON.parse(data));
+}
