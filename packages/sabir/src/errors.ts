@@ -259,3 +259,14 @@ export function toErrorText(error: unknown): string {
   text = text?.replace(FILE_PATH, '…').trim() || RUN_FAILED.userMessage;
   return text.length > 300 ? `${text.slice(0, 299)}…` : text;
 }
+
+/** What the application would have a person shown, or else the default. */
+export function toShownText(error: unknown, errorText?: (error: unknown) => string): string {
+  try {
+    const text = errorText?.(error);
+    if (text) return String(text);
+  } catch {
+    // The application's own text failed: the default one is still fit for people.
+  }
+  return toErrorText(error);
+}

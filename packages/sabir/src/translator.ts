@@ -39,3 +39,19 @@ export interface Translator<Event> {
   readonly ended: boolean;
   readonly stats: TranslatorStats;
 }
+
+/** A source that invents event types must not fill the memory with their names. */
+const MAX_COUNTED_TYPES = 100;
+
+/** Counts one event that was skipped. Gives the name it is counted under; an empty one if it was there before. */
+export function countSkipped(
+  stats: TranslatorStats,
+  kind: keyof TranslatorStats,
+  type: string,
+): string {
+  const counts = stats[kind];
+  const isRoom = Object.hasOwn(counts, type) || Object.keys(counts).length < MAX_COUNTED_TYPES;
+  const key = isRoom ? type : '(others)';
+  counts[key] = (Object.hasOwn(counts, key) ? (counts[key] as number) : 0) + 1;
+  return counts[key] > 1 ? '' : key;
+}

@@ -1,8 +1,8 @@
 import { createMessageAccumulator, type MessageAccumulator } from '../../accumulator.ts';
-import { RUN_FAILED, toErrorText } from '../../errors.ts';
+import { RUN_FAILED, toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
-import type { Translator, TranslatorStats } from '../../translator.ts';
+import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
 import { type Calls, createCalls, isCallState } from './calls.ts';
 import { DOMAIN_EVENTS } from './domain-events.ts';
 import type {
@@ -53,9 +53,6 @@ const ABORTED: TurnOutcome = { status: 'stopped', reason: 'aborted' };
 const CANCELED: TurnOutcome = { status: 'stopped', reason: 'canceled' };
 const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
 const FAILED: TurnOutcome = { status: 'failed', code: RUN_FAILED.code };
-
-/** A source that invents event types must not fill the memory with their names. */
-const MAX_COUNTED_TYPES = 100;
 
 /**
  * Agent Ops events → chunks, for one turn, in whichever dialect they come.
@@ -130,11 +127,8 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
   }
 
   function count(kind: keyof TranslatorStats, type: string): void {
-    const counts = stats[kind];
-    const isRoom = Object.hasOwn(counts, type) || Object.keys(counts).length < MAX_COUNTED_TYPES;
-    const key = isRoom ? type : '(others)';
-    counts[key] = (Object.hasOwn(counts, key) ? (counts[key] as number) : 0) + 1;
-    if (counts[key] > 1) return;
+    const key = countSkipped(stats, kind, type);
+    if (!key) return;
     try {
       options.logger?.warn(`${kind} session event`, { type: key });
     } catch {
@@ -333,20 +327,10 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
     let text: string | undefined;
     if (outcome?.status === 'failed') {
       const cause = error ?? outcome.message ?? failure?.cause;
-      if (cause !== undefined) text = errorText(cause);
+      if (cause !== undefined) text = toShownText(cause, options.errorText);
     }
     const metadata: MessageMetadata = usage ? { usage } : {};
     accumulator.end(outcome, metadata, text);
-  }
-
-  function errorText(error: unknown): string {
-    try {
-      const text = options.errorText?.(error);
-      if (text) return String(text);
-    } catch {
-      // The application's own text failed: the default one is still fit for people.
-    }
-    return toErrorText(error);
   }
 
   return {

@@ -2,11 +2,11 @@ import { createAccumulatorCore } from '../../accumulator-core.ts';
 import { isObject, shapeOf, type Wire } from '../../chunk-shapes.ts';
 import type { Chunk } from '../../chunks.ts';
 import { createDowngrade } from '../../downgrade.ts';
-import { toErrorText } from '../../errors.ts';
+import { toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import { toJsonSafe } from '../../json.ts';
 import type { TurnOutcome } from '../../outcome.ts';
-import type { Translator, TranslatorStats } from '../../translator.ts';
+import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
 import { createCalls } from './calls.ts';
 
 export type ChunkTranslatorOptions = {
@@ -20,8 +20,6 @@ type Block = 'text' | 'reasoning';
 /** Whether a text streams, or was ended with its step and may go on in another part. */
 type TextState = { step: number; isCut: boolean };
 
-/** A source that invents chunk types must not fill the memory with their names. */
-const MAX_COUNTED_TYPES = 100;
 const UNREADABLE = '[unreadable]';
 
 /**
@@ -45,13 +43,6 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   let isEndedByUs = false;
   /** What the source itself ended the turn with. */
   let lastWord: string | undefined;
-
-  function count(kind: keyof TranslatorStats, type: string): void {
-    const counts = stats[kind];
-    const isRoom = Object.hasOwn(counts, type) || Object.keys(counts).length < MAX_COUNTED_TYPES;
-    const key = isRoom ? type : '(others)';
-    counts[key] = (Object.hasOwn(counts, key) ? (counts[key] as number) : 0) + 1;
-  }
 
   /** An ordinary delta of an open text needs no second look. */
   function isPlainDelta(event: unknown): event is Chunk {
@@ -204,18 +195,8 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
 
   function end(outcome: TurnOutcome | undefined): void {
     const said = outcome?.status === 'failed' ? outcome.message : undefined;
-    const text = said === undefined ? undefined : errorText(said);
+    const text = said === undefined ? undefined : toShownText(said, options.errorText);
     close((accumulator) => accumulator.end(outcome, {}, text));
-  }
-
-  function errorText(error: unknown): string {
-    try {
-      const text = options.errorText?.(error);
-      if (text) return String(text);
-    } catch {
-      // The application's own text failed: the default one is still fit for people.
-    }
-    return toErrorText(error);
   }
 
   /** What is wrong with the chunk, if something is. */
@@ -261,7 +242,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
       } catch {
         // A proxy or a getter of somebody else's chunk threw: the rest of the turn is still good.
       }
-      if (problem) count(problem, type);
+      if (problem) countSkipped(stats, problem, type);
       return out;
     },
     end(outcome) {

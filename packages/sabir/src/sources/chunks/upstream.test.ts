@@ -64,6 +64,7 @@ describe('a handler', () => {
     expect(handler).toHaveBeenCalledWith({
       sessionId: 's',
       chatId: 'c',
+      turnId: 'turn',
       user: USER,
       text: 'what?',
       attachments,

@@ -1,5 +1,5 @@
 import type { Chunk, ChunkType } from '../../chunks.ts';
-import { QUESTION_EXPIRED, SabirError, toErrorText, UPSTREAM_DROPPED } from '../../errors.ts';
+import { QUESTION_EXPIRED, SabirError, toShownText, UPSTREAM_DROPPED } from '../../errors.ts';
 import type { UIMessage } from '../../message.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import type { Prompt, TurnSink, Upstream, UpstreamTurn, User } from '../../turns/upstream.ts';
@@ -93,18 +93,9 @@ function startTurn(
   let said: string | undefined;
   const translator = createChunkTranslator({
     messageId: prompt.messageId,
-    errorText: (error) => (said !== undefined && error === said ? said : textOf(error)),
+    errorText: (error) =>
+      said !== undefined && error === said ? said : toShownText(error, prompt.errorText),
   });
-
-  function textOf(error: unknown): string {
-    try {
-      const text = prompt.errorText?.(error);
-      if (text) return String(text);
-    } catch {
-      // The application's own text failed: the default one is still fit for people.
-    }
-    return toErrorText(error);
-  }
 
   /** The handler is told, and not waited for: one that ignores its signal holds nobody. */
   function leave(): void {
@@ -128,7 +119,7 @@ function startTurn(
   }
 
   function fail(error: unknown): void {
-    said = textOf(error);
+    said = toShownText(error, prompt.errorText);
     const code = error instanceof SabirError ? { code: error.code } : undefined;
     end({ status: 'failed', ...code, message: said });
   }

@@ -1,9 +1,9 @@
 import { createAccumulatorCore } from '../../accumulator-core.ts';
 import type { Chunk } from '../../chunks.ts';
-import { RUN_ABORTED, RUN_FAILED, toErrorText } from '../../errors.ts';
+import { RUN_ABORTED, RUN_FAILED, toErrorText, toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
-import type { Translator, TranslatorStats } from '../../translator.ts';
+import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
 import type { EventOf, OpenHarnessDataTypes, RuntimeEvent, RuntimeEventType } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
 
@@ -56,9 +56,6 @@ const ABORTED: TurnOutcome = { status: 'failed', code: RUN_ABORTED.code };
 
 /** Tools of a flow run beside it, never in the client. */
 const RUNS_WITH_THE_AGENT = { providerExecuted: true };
-/** A source that invents event types must not fill the memory with their names. */
-const MAX_COUNTED_TYPES = 100;
-
 /** Open Harness events → chunks, for one turn. */
 export function createOpenHarnessTranslator(
   options: OpenHarnessOptions & { messageId?: string } = {},
@@ -134,14 +131,6 @@ export function createTranslator(
     return undefined;
   }
 
-  function count(kind: keyof TranslatorStats, type: string): void {
-    const counts = stats[kind];
-    const isRoom = Object.hasOwn(counts, type) || Object.keys(counts).length < MAX_COUNTED_TYPES;
-    const key = isRoom ? type : '(others)';
-    counts[key] = (Object.hasOwn(counts, key) ? (counts[key] as number) : 0) + 1;
-    if (counts[key] === 1) warn(options, `${kind} runtime event`, { type: key });
-  }
-
   function runOf({ runId, nodeId }: InNode): Run {
     if (lastRun?.id === runId) return lastRun;
     let run = runs.get(runId);
@@ -196,7 +185,7 @@ export function createTranslator(
     const run = runOf(event);
     lastError = event.error ?? lastError;
     isAtError = true;
-    const text = errorText(lastError);
+    const text = toShownText(lastError, options.errorText);
     finishNode(run, text);
     showRun(run, 'error', text);
   }
@@ -216,7 +205,7 @@ export function createTranslator(
     run.hasFailed = true;
     lastError = event.message ?? lastError;
     isAtError = true;
-    showRun(run, 'error', errorText(lastError));
+    showRun(run, 'error', toShownText(lastError, options.errorText));
     endBare(FAILED);
   }
 
@@ -323,20 +312,10 @@ export function createTranslator(
       // An abort is its own reason; a failure is what was last seen to go wrong.
       const remembered = outcome.code === RUN_ABORTED.code ? undefined : lastError;
       const cause = error ?? outcome.message ?? remembered;
-      if (cause !== undefined) text = errorText(cause);
+      if (cause !== undefined) text = toShownText(cause, options.errorText);
       else if (outcome.code === RUN_ABORTED.code) text = RUN_ABORTED.userMessage;
     }
     accumulator.end(outcome, metadata, text);
-  }
-
-  function errorText(error: unknown): string {
-    try {
-      const text = options.errorText?.(error);
-      if (text) return String(text);
-    } catch {
-      // The application's own text failed: the default one is still fit for people.
-    }
-    return toErrorText(error);
   }
 
   return {
@@ -359,7 +338,8 @@ export function createTranslator(
       } catch {
         // A proxy or a getter of somebody else's event threw: the rest of the turn is still good.
       }
-      if (problem) count(problem, type);
+      const news = problem && countSkipped(stats, problem, type);
+      if (news) warn(options, `${problem} event`, { type: news });
       return accumulator.take();
     },
     end(outcome, error) {
