@@ -71,7 +71,8 @@ export async function bench(): Promise<Report> {
   try {
     const rates = await interleaveAsync(ROUNDS, {
       corked: () => rate((on) => readSse(gateway.port, chat(`burst-${BURST}-64`), on)),
-      pipe: () => rate((on) => readSse(peer.port, `/memory/${BURST}`, on)),
+      pipe: () => rate((on) => readSse(peer.port, `/writer/${BURST}`, on)),
+      generator: () => rate((on) => readSse(peer.port, `/generator/${BURST}`, on)),
       single: () => rate((on) => readSse(gateway.port, chat(`burst-${BURST}-1`), on)),
       direct: () => rate((on) => readSocket(agent.port, `burst-${BURST}-1`, on)),
     });
@@ -117,7 +118,8 @@ export async function bench(): Promise<Report> {
           .join(', '),
         machine: `${cpus().length} cores, ${cpus()[0]?.model}; unpinned; ${ROUNDS} rounds, interleaved, medians`,
         'gateway, corked by 64': perSecond(rates.corked),
-        'ai 7 pipe, from memory': perSecond(rates.pipe),
+        'ai 7 pipe, from a writer, as documented': perSecond(rates.pipe),
+        'ai 7 pipe, from a generator': perSecond(rates.generator),
         'gateway, one write a message': perSecond(rates.single),
         'directly on the socket, one write a message': perSecond(rates.direct),
         '1,000/s: gateway': both(slow.gateway),

@@ -1,28 +1,39 @@
 /**
  * The peer, in a process of its own: `pipeUIMessageStreamToResponse` of `ai` 7, fed from memory
- * (`/memory/COUNT`) or from the same WebSocket (`/socket/SESSION`).
+ * (`/writer/COUNT`, `/generator/COUNT`) or from the same WebSocket (`/socket/SESSION`).
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ReadableStream as NodeReadableStream } from 'node:stream/web';
-import { pipeUIMessageStreamToResponse, type UIMessageChunk } from 'ai-v7';
+import { createUIMessageStream, pipeUIMessageStreamToResponse, type UIMessageChunk } from 'ai-v7';
 import { WebSocket } from 'ws';
 
 const WORDS = Array.from({ length: 64 }, (_, i) => `word${i} `);
 
-/** Of the ways to make a stream of what is in memory, the one that this pipe is fastest with. */
-function fromMemory(response: ServerResponse, count: number): void {
-  function* chunks(): Generator<UIMessageChunk> {
-    yield { type: 'start', messageId: 'm' };
-    yield { type: 'text-start', id: 't' };
-    for (let i = 0; i < count; i++) {
-      yield { type: 'text-delta', id: 't', delta: WORDS[i % WORDS.length] ?? '' };
-    }
-    yield { type: 'text-end', id: 't' };
-    yield { type: 'finish' };
+function* chunksOf(count: number): Generator<UIMessageChunk> {
+  yield { type: 'start', messageId: 'm' };
+  yield { type: 'text-start', id: 't' };
+  for (let i = 0; i < count; i++) {
+    yield { type: 'text-delta', id: 't', delta: WORDS[i % WORDS.length] ?? '' };
   }
-  const stream = NodeReadableStream.from(chunks()) as ReadableStream<UIMessageChunk>;
+  yield { type: 'text-end', id: 't' };
+  yield { type: 'finish' };
+}
+
+/** As its documentation feeds it. */
+function fromWriter(response: ServerResponse, count: number): void {
+  const stream = createUIMessageStream({
+    execute({ writer }) {
+      for (const chunk of chunksOf(count)) writer.write(chunk);
+    },
+  });
+  pipeUIMessageStreamToResponse({ response, stream });
+}
+
+/** A stream whose reader asks for one chunk after the other. */
+function fromGenerator(response: ServerResponse, count: number): void {
+  const stream = NodeReadableStream.from(chunksOf(count)) as ReadableStream<UIMessageChunk>;
   pipeUIMessageStreamToResponse({ response, stream });
 }
 
@@ -52,7 +63,8 @@ function fromSocket(response: ServerResponse, session: string): void {
 const server = createServer((request, response) => {
   request.resume();
   const [, kind, what = ''] = (request.url ?? '').split('/');
-  if (kind === 'memory') fromMemory(response, Number(what));
+  if (kind === 'writer') fromWriter(response, Number(what));
+  else if (kind === 'generator') fromGenerator(response, Number(what));
   else fromSocket(response, what);
 });
 server.listen(0, '127.0.0.1');

@@ -14,7 +14,7 @@ import {
   type Target,
   targetOf,
 } from './chunk-shapes.ts';
-import type { AiSdkMajor, Chunk } from './chunks.ts';
+import type { AiSdkMajor, Chunk, TextDeltaChunk } from './chunks.ts';
 
 type Loose = { type: string } & Record<string, unknown>;
 
@@ -175,13 +175,18 @@ function createOrder() {
 }
 
 /** A text delta with nothing but what every client knows: most chunks are. */
-function isPlainText(given: unknown): boolean {
+export function isPlainText(given: unknown): given is TextDeltaChunk {
   const { type, id, delta } = (given ?? {}) as Loose;
   if (type !== 'text-delta' || typeof id !== 'string' || typeof delta !== 'string') return false;
   let fields = 0;
   for (const _ in given as object) fields++;
   return fields === 3;
 }
+
+export type Downgrade = ((chunk: Chunk) => Chunk[]) & {
+  /** Whether plain text would pass as it is, and so need not be asked about. */
+  passesText(): boolean;
+};
 
 /**
  * Makes chunks fit a client. Holds state: one for each viewer and turn, fed with every chunk that
@@ -192,14 +197,15 @@ function isPlainText(given: unknown): boolean {
  * for (const chunk of chunks) for (const sent of downgrade(chunk)) write(encodeSse(sent));
  * ```
  */
-export function createDowngrade(client: AiSdkMajor | 'portable'): (chunk: Chunk) => Chunk[] {
+export function createDowngrade(client: AiSdkMajor | 'portable'): Downgrade {
   const major = client === 'portable' ? 5 : client;
   const target = targetOf(client === 'portable' ? undefined : client);
   const order = major < 7 ? createOrder() : undefined;
   const fit = createFit(target, major < 7 ? 6 : 7);
 
-  return (given: unknown) => {
-    if (isPlainText(given) && !order?.isMending()) return [given as Chunk];
+  const passesText = () => !order?.isMending();
+  const downgrade = (given: unknown) => {
+    if (isPlainText(given) && passesText()) return [given];
     if (!isObject(given) || typeof given.type !== 'string') return [];
     const chunk = order ? rename(given as Loose, major >= 6) : (given as Loose);
     const { type } = chunk;
@@ -209,4 +215,5 @@ export function createDowngrade(client: AiSdkMajor | 'portable'): (chunk: Chunk)
     if (fitted === undefined) return [];
     return (order ? order.put(fitted) : [fitted]) as Chunk[];
   };
+  return Object.assign(downgrade, { passesText });
 }

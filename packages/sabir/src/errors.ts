@@ -124,6 +124,13 @@ export const NOT_SIGNED_IN = {
   userMessage: 'You are not signed in.',
   remedy: 'Send Authorization: Bearer with a valid token.',
 } as const;
+export const ORIGIN_REFUSED = {
+  code: 'origin-refused',
+  status: 403,
+  retryable: false,
+  userMessage: 'This page may not do that.',
+  remedy: 'Add its origin to cors.origins, or send Authorization: Bearer with a valid token.',
+} as const;
 export const SIGN_IN_EXPIRED = {
   code: 'sign-in-expired',
   status: 401,
@@ -206,6 +213,7 @@ export type ErrorKind =
   | typeof TURN_FENCED
   | typeof SHUTTING_DOWN
   | typeof NOT_SIGNED_IN
+  | typeof ORIGIN_REFUSED
   | typeof SIGN_IN_EXPIRED
   | typeof NOT_FOUND
   | typeof VIEWER_TOO_SLOW

@@ -33,6 +33,8 @@ export type AgentOpsServerOptions = {
   hasEcho?: boolean;
   /** Keeps a waiting prompt to itself until it is sent, and only the last one, as the newest do. */
   keepsQueued?: boolean;
+  /** Whether it tells that a prompt waits, and when it no longer does. */
+  hasQueueStatus?: boolean;
   /** Whether an abort clears the queue. */
   clearsQueue?: boolean;
   /** When an abort is told the second time, by the newer release. */
@@ -59,6 +61,7 @@ export type AgentOpsServer = Awaited<ReturnType<typeof startAgentOpsServer>>;
 export async function startAgentOpsServer(options: AgentOpsServerOptions = {}) {
   const { dialect = 'snapshot', release = 'rfc', hasInit = true, hasEcho = true } = options;
   const { clearsQueue = true, keepsQueued = false, lateMs = 40, cork = 0 } = options;
+  const { hasQueueStatus = true } = options;
   const sessions = new Map<string, Session>();
   const connections: Client[] = [];
   const faults: ConnectionFault[] = [];
@@ -216,7 +219,8 @@ export async function startAgentOpsServer(options: AgentOpsServerOptions = {}) {
       broadcast(session, { type: 'queue.state', data: { pending: { content: prompt.content } } });
     }
     session.queue.push(job);
-    status(session, { promptQueued: true, queuePosition: session.queue.length });
+    const queuePosition = session.queue.length;
+    if (hasQueueStatus) status(session, { promptQueued: true, queuePosition });
   }
 
   function show(session: Session, { prompt, from, number }: Job): void {
@@ -276,7 +280,8 @@ export async function startAgentOpsServer(options: AgentOpsServerOptions = {}) {
     const queued = session.running ? undefined : session.queue.shift();
     if (queued) {
       if (keepsQueued) show(session, queued);
-      status(session, { promptDequeued: true, remaining: session.queue.length });
+      const remaining = session.queue.length;
+      if (hasQueueStatus) status(session, { promptDequeued: true, remaining });
       void run(session, queued);
     } else if (dialect === 'snapshot') status(session, { runnerBusy: false });
     broadcast(session, { type: 'agentStatus', status: 'idle' });

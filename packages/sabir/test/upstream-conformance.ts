@@ -310,7 +310,7 @@ export function describeUpstream(
         await watch(session, promptOf('text')).done;
         const slow = watch(session, promptOf('slow'));
         await until(() => slow.text === 'Half ');
-        const messages = await session.history?.();
+        const messages = await session.history?.(ann);
         expect(messages?.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
         rig.go();
         await slow.done;

@@ -92,7 +92,7 @@ describe('sending', () => {
     expect(post?.url).toContain('/chat?prepared=1');
     expect(JSON.parse(post?.body ?? '')).toEqual({ chat: 'c1', last: message });
     expect(post?.headers).toMatchObject({ 'x-prepared': 'yes', 'x-own': '1', 'x-call': '1' });
-    expect(post?.headers['x-sabir-detach']).toBe('1');
+    expect(post?.headers).toMatchObject({ 'x-sabir-detach': '1', 'x-sabir-resume': '1' });
     expect(get?.url).toMatch(/\/of\/c1$/);
     expect(get?.headers).toMatchObject({ 'x-again': 'yes', 'last-event-id': 'turn:1:1' });
     expect(get?.headers['x-own']).toBeUndefined();
@@ -104,6 +104,17 @@ describe('sending', () => {
       trigger: 'submit-message',
     });
   });
+});
+
+it('stops and answers where the chat was sent to', async () => {
+  const { transport, requests } = await startTransport(answerAll, {
+    prepareSendMessagesRequest: ({ api, id }) => ({ api: `${api}-of-${id}`, body: { id } }),
+  });
+  await collect(await transport.sendMessages(SEND));
+  await transport.stop('c1');
+  expect(requests.at(-1)?.url).toMatch(/chat-of-c1\/c1\/stop$/);
+  await transport.stop('another');
+  expect(requests.at(-1)?.url).toMatch(/chat\/another\/stop$/);
 });
 
 describe('resuming after a reload', () => {

@@ -84,6 +84,8 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
   /** `reconnectToStream` replays the turn from its first chunk. */
   readonly resumeStreamIsReplay = true;
   #options: SabirChatTransportOptions<M>;
+  /** Where each chat was last sent to: the application may have chosen another address. */
+  #apis = new Map<string, string>();
 
   constructor(options: SabirChatTransportOptions<M>) {
     this.#options = options;
@@ -100,6 +102,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
       // The same words every time: that is how the server knows a second try for what it is.
       body ??= JSON.stringify(request.body);
       api = request.url;
+      this.#apis.set(chatId, api);
       return [api, { ...request.init, body }];
     });
     // Only a question for what already runs can be answered with nothing.
@@ -110,10 +113,9 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
   async reconnectToStream(
     options: ReconnectOptions,
   ): Promise<ReadableStream<PortableChunk> | null> {
-    const { api } = this.#options;
     const { chatId, abortSignal } = options;
     return this.#open(chatId, abortSignal, false, (cursor) =>
-      this.#resumeRequest(api, options, cursor),
+      this.#resumeRequest(this.#apiOf(chatId), options, cursor),
     );
   }
 
@@ -134,6 +136,10 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     const { status, said } = await this.#post(chatId, 'answer', { questionId, answer }, [409, 410]);
     if (status === 409) return { status: 'answered', answer: said.answer };
     return { status: status === 410 ? 'expired' : 'accepted' };
+  }
+
+  #apiOf(chatId: string): string {
+    return this.#apis.get(chatId) ?? this.#options.api;
   }
 
   async #open(
@@ -222,6 +228,8 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     }
     // A promise to stop explicitly: a disconnect is only a detach.
     headers.set('x-sabir-detach', '1');
+    // And to come back by itself: a stream may end without the turn.
+    headers.set('x-sabir-resume', '1');
     const { aiSdk } = this.#options;
     if (aiSdk !== undefined) headers.set('x-sabir-ai-sdk', String(aiSdk));
     const credentials = prepared.credentials ?? preparation.credentials;
@@ -235,7 +243,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     expected: number[] = [],
     keepalive = false,
   ): Promise<{ status: number; said: Record<string, unknown> }> {
-    const url = chatUrl(this.#options.api, chatId, verb);
+    const url = chatUrl(this.#apiOf(chatId), chatId, verb);
     const init = this.#init('POST', await this.#prepare({ chatId }));
     // Patched by other libraries at times, so it is looked up late.
     const fetch = this.#options.fetch ?? globalThis.fetch;

@@ -1,6 +1,8 @@
-import { NOT_FOUND, NOT_SIGNED_IN, SabirError } from '../errors.ts';
+import { NOT_FOUND, NOT_SIGNED_IN, ORIGIN_REFUSED, SabirError } from '../errors.ts';
 import type { User } from '../turns/upstream.ts';
+import { asHook } from './hook-error.ts';
 import type { ChatGatewayOptions, Role } from './options.ts';
+import { isTrustedPage } from './origin.ts';
 
 const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
 
@@ -9,20 +11,32 @@ const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
  * does not exist: an answer never tells that a session is there.
  */
 export function createGuard(
-  options: Pick<ChatGatewayOptions, 'authenticate' | 'access' | 'enabled'>,
+  options: Pick<ChatGatewayOptions, 'authenticate' | 'access' | 'enabled' | 'cors'>,
 ) {
   return async (request: Request, sessionId: string, needed: Role): Promise<Admitted> => {
-    const user = await options.authenticate(request);
+    // Somebody's own `authenticate` may go by a cookie, which comes along whoever asks.
+    if (request.method === 'POST' && !isTrustedPage(request, options.cors)) {
+      throw new SabirError(ORIGIN_REFUSED);
+    }
+    const user = await asHook(() => options.authenticate(request));
     if (!user || (user.expiresAt !== undefined && user.expiresAt <= Date.now())) {
       throw new SabirError(NOT_SIGNED_IN);
     }
-    if (options.enabled && !(await options.enabled(user, sessionId))) {
+    await asHook(() => checkId(user));
+    const { enabled } = options;
+    if (enabled && !(await asHook(() => options.enabled?.(user, sessionId)))) {
       throw new SabirError(NOT_FOUND);
     }
-    const role = await options.access(user, sessionId);
+    const role = await asHook(() => options.access(user, sessionId));
     if (!role || !(RANKS[role] >= RANKS[needed])) throw new SabirError(NOT_FOUND);
     return { user, role };
   };
+}
+
+/** Connections and answers are kept by it: people without one would share theirs. */
+function checkId({ id }: User): void {
+  if (typeof id === 'string' && id !== '') return;
+  throw new TypeError('authenticate gave a user whose id is not a string, or empty.');
 }
 
 export type Admitted = { user: User; role: Role };

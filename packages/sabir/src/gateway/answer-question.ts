@@ -5,7 +5,7 @@ import {
   QUESTION_EXPIRED,
   SabirError,
 } from '../errors.ts';
-import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
+import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import { type Question, questionOf } from '../turns/question.ts';
 import { withoutContent } from '../turns/without-content.ts';
 
@@ -37,11 +37,10 @@ const MAX_REMEMBERED = 1_000;
  * wins, for all viewers. Which one was first here is remembered, since a source may put an answer
  * into other words than it was given in.
  */
-export function createAnswering(log: TurnLog) {
+export function createAnswering(log: AnyTurnLog) {
   const firsts = new Set<string>();
 
-  function isFirst({ turnId }: TurnInfo, { questionId }: Answer): boolean {
-    const key = JSON.stringify([turnId, questionId]);
+  function isFirst(key: string): boolean {
     if (firsts.has(key)) return false;
     const [oldest] = firsts;
     if (oldest !== undefined && firsts.size >= MAX_REMEMBERED) firsts.delete(oldest);
@@ -49,10 +48,14 @@ export function createAnswering(log: TurnLog) {
     return true;
   }
 
-  async function send({ turnId }: TurnInfo, command: Answer): Promise<boolean> {
+  /** One that was not taken leaves its place to the next. */
+  async function send({ turnId }: TurnInfo, command: Answer, key: string): Promise<boolean> {
     try {
-      return await log.command(turnId, command);
+      const isTaken = await log.command(turnId, command);
+      if (!isTaken) firsts.delete(key);
+      return isTaken;
     } catch (error) {
+      firsts.delete(key);
       // A store's error may quote the answer that it could not take.
       throw new SabirError(LOG_FAILED, undefined, { cause: withoutContent(error) });
     }
@@ -64,7 +67,9 @@ export function createAnswering(log: TurnLog) {
     if (turn.lastSeq === 0) return undefined;
     let question: Question | undefined;
     let isKnown = false;
-    let isOurs = false;
+    /** It was first, and is on its way to the agent. */
+    let isTaken = false;
+    const key = JSON.stringify([turn.turnId, command.questionId]);
     const signal = AbortSignal.timeout(VERDICT_MS);
     for await (const batch of log.read(turn.turnId, 0, signal)) {
       for (const { chunk } of batch) {
@@ -72,16 +77,18 @@ export function createAnswering(log: TurnLog) {
         if (asked?.questionId === command.questionId) question = asked;
       }
       if (!question) return undefined;
-      if (question.status !== 'open') return verdictOn(question, isOurs);
+      if (question.status !== 'open') return verdictOn(question, isTaken);
       if (isKnown) continue;
       isKnown = true;
-      isOurs = isFirst(turn, command);
-      if (isOurs && !(await send(turn, command))) break;
+      // A turn that takes no commands any more has ended: what follows tells how the question does.
+      isTaken = isFirst(key) && (await send(turn, command, key));
     }
     if (!question) return undefined;
-    // The log was slow to tell, but the command is on its way.
-    if (isOurs && signal.aborted) return { status: 202 };
-    return verdictOn(question);
+    // The turn has ended with its question open.
+    if (!signal.aborted) return verdictOn(question);
+    if (isTaken) return { status: 202 };
+    // Somebody else's answer is on its way: whether it counts, nobody can say yet.
+    throw new SabirError(LOG_FAILED, 'Another answer to this question is on its way. Ask again.');
   };
 }
 

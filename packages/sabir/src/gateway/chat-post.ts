@@ -7,7 +7,9 @@ import {
   SabirError,
 } from '../errors.ts';
 import type { UIMessage } from '../message.ts';
+import type { Channel } from '../translator.ts';
 import type { Attachment, User } from '../turns/upstream.ts';
+import { checkDepth } from './check-depth.ts';
 import type { GatewayLimits } from './options.ts';
 
 /** What a POST asks for. */
@@ -22,8 +24,8 @@ export type ChatPost =
       /** The same for the same request sent again, and for no other. */
       requestId: string;
       /**
-       * Another answer is wished for, and nothing names the one it replaces: once that wish has been
-       * granted, the same request is the next wish.
+       * Nothing names what is asked for: a message without an id, or another answer that does not say
+       * which it replaces. Once that wish has been granted, the same request is the next wish.
        */
       isWish: boolean;
     }
@@ -35,10 +37,10 @@ const ONLY_CHAT = 'default';
 
 export async function readChatPost(
   request: Request,
-  user: User,
-  limits: GatewayLimits,
+  { user, channel, limits }: { user: User; channel: Channel | undefined; limits: GatewayLimits },
 ): Promise<ChatPost> {
   const read = await parseChatRequest(request, limits.bodyBytes + limits.attachmentBytes);
+  checkDepth([read.messages, read.body]);
   checkSizes(read, limits);
   const { chatId = ONLY_CHAT, messages, trigger, messageId, body } = read;
   if (chatId === '' || chatId.length > 512) {
@@ -46,6 +48,10 @@ export async function readChatPost(
   }
   const last = messages.at(-1);
   if (last?.role === 'assistant' && trigger === 'submit-message') {
+    // An empty id would become that of the message on the client's screen.
+    if (last.id === '') {
+      throw new SabirError(BAD_REQUEST, `messages[${messages.length - 1}] has no id.`);
+    }
     return { kind: 'acknowledge', chatId, messageId: last.id };
   }
   const at = messages.findLastIndex(({ role }) => role === 'user');
@@ -59,7 +65,7 @@ export async function readChatPost(
     throw new SabirError(NO_USER_MESSAGE, `messages[${at}] has neither text nor files.`);
   }
   // Messages without ids are told apart by their place.
-  const identity = [user.id, trigger, message.id || at, message.parts, messageId ?? null];
+  const which = [message.id || at, message.parts, messageId ?? null, channel ?? null];
   return {
     kind: 'prompt',
     chatId,
@@ -67,9 +73,11 @@ export async function readChatPost(
     attachments,
     messages,
     body,
-    requestId: await digest(JSON.stringify(identity)),
-    // A stock client names no message, or the user's own.
-    isWish: trigger === 'regenerate-message' && (!messageId || messageId === message.id),
+    requestId: await digest(JSON.stringify([user.id, trigger, ...which])),
+    // A stock client that regenerates names no message, or the user's own.
+    isWish:
+      message.id === '' ||
+      (trigger === 'regenerate-message' && (!messageId || messageId === message.id)),
   };
 }
 

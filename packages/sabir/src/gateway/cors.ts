@@ -8,17 +8,21 @@ export type Cors = {
 };
 
 const ALLOWED_HEADERS =
-  'authorization, content-type, last-event-id, x-sabir-detach, x-sabir-ai-sdk';
+  'authorization, content-type, last-event-id, x-sabir-detach, x-sabir-resume, x-sabir-ai-sdk';
 const EXPOSED_HEADERS = 'x-vercel-ai-ui-message-stream, x-sabir-turn, retry-after';
+
+export function allowsOrigin(cors: Cors | undefined, origin: string): boolean {
+  const { origins = [] } = cors ?? {};
+  if (origins === '*') return true;
+  return typeof origins === 'function' ? origins(origin) : origins.includes(origin);
+}
 
 /** The CORS headers for an answer to this request; none where it is of no concern. */
 export function corsHeaders(cors: Cors | undefined, request: Request): Record<string, string> {
   const origin = request.headers.get('origin');
   if (!cors || !origin) return {};
   const { origins, credentials = false } = cors;
-  const isAllowed =
-    origins === '*' || (typeof origins === 'function' ? origins(origin) : origins.includes(origin));
-  if (!isAllowed) return { vary: 'origin' };
+  if (!allowsOrigin(cors, origin)) return { vary: 'origin' };
   const headers: Record<string, string> = {
     // Browsers refuse a star together with credentials.
     'access-control-allow-origin': origins === '*' && !credentials ? '*' : origin,

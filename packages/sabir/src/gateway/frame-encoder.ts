@@ -1,5 +1,5 @@
 import type { AiSdkMajor, Chunk } from '../chunks.ts';
-import { createDowngrade } from '../downgrade.ts';
+import { createDowngrade, isPlainText } from '../downgrade.ts';
 import { encodeSse } from '../sse.ts';
 import type { LoggedChunk } from '../turns/log.ts';
 
@@ -28,28 +28,23 @@ export function createFrameEncoder(
   }
 
   function frame(chunk: Chunk, seq: number): string {
-    if (seq === 0) return encodeSse(chunk, { eventName: true });
-    if (chunk.type === 'text-delta' && isPlain(chunk)) {
-      return textFrame(chunk.id, chunk.delta, seq);
-    }
-    return encodeSse(chunk, { id: `${turnId}:${seq}`, eventName: true });
+    const name = { eventName: true };
+    return encodeSse(chunk, seq === 0 ? name : { ...name, id: `${turnId}:${seq}` });
   }
 
   return (entries) => {
     let text = '';
     for (const { seq, chunk } of entries) {
+      const isSeen = seq <= after && seq > 0;
+      if (seq > 0 && isPlainText(chunk) && downgrade.passesText()) {
+        if (!isSeen) text += textFrame(chunk.id, chunk.delta, seq);
+        continue;
+      }
       const sent = downgrade(chunk);
-      if (seq <= after && seq > 0) continue;
+      if (isSeen) continue;
       const last = sent.length - 1;
       for (let i = 0; i <= last; i++) text += frame(sent[i] as Chunk, i === last ? seq : 0);
     }
     return text;
   };
-}
-
-/** Has its type, its id and its delta, and nothing else. */
-function isPlain(chunk: object): boolean {
-  let fields = 0;
-  for (const _ in chunk) fields++;
-  return fields === 3;
 }

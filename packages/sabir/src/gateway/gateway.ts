@@ -10,7 +10,6 @@ import {
 } from '../errors.ts';
 import { createId } from '../id.ts';
 import { SSE_HEADERS } from '../sse-response.ts';
-import type { Channel } from '../translator.ts';
 import type { TurnInfo } from '../turns/log.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
@@ -19,13 +18,18 @@ import { type Admitted, createGuard, mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
 import { type AnswerVerdict, createAnswering, toAnswer } from './answer-question.ts';
 import { readChatPost } from './chat-post.ts';
+import { checkDepth } from './check-depth.ts';
 import { corsHeaders } from './cors.ts';
+import { findTurn } from './find-turn.ts';
+import { asHook, loggable } from './hook-error.ts';
 import { createMetrics } from './metrics.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
 import { viewTurn } from './respond.ts';
+import { json, nothing, toErrorResponse } from './responses.ts';
 import { createTurnRunner } from './turn-runner.ts';
 import { createViewers } from './viewers.ts';
+import { channelOf, clientOf, cursorOf, type Visit } from './visit.ts';
 
 export interface ChatGateway {
   fetch(request: Request): Promise<Response>;
@@ -33,8 +37,6 @@ export interface ChatGateway {
   close(): Promise<void>;
 }
 
-/** One request on its way through. */
-type Visit = { request: Request; url: URL; requestId: string; startedAt: number };
 type Route = { method: 'GET' | 'POST'; handle(visit: Visit): Promise<Response> };
 
 /**
@@ -44,7 +46,7 @@ type Route = { method: 'GET' | 'POST'; handle(visit: Visit): Promise<Response> }
  * @example
  * const gateway = createChatGateway({
  *   upstream: agentOpsUpstream({ url: 'wss://agents.example.com' }),
- *   authenticate: jwtAuth({ secret: process.env.JWT_SECRET }),
+ *   authenticate: jwtAuth({ secret: process.env.JWT_SECRET ?? '' }),
  *   access: sessionAccess((id) => sessions.find(id)),
  * });
  * await serve({ fetch: gateway.fetch, port: 3000 });
@@ -67,16 +69,19 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     timing,
     limits,
     metrics,
-    onTurnEnd: viewers.forget,
+    onTurnEnd(turnId, messageId) {
+      viewers.forget(turnId);
+      owed.name(turnId, messageId);
+    },
   });
-  let isClosed = false;
+  let closing: Promise<void> | undefined;
 
   async function stopUnwatched(turnId: string): Promise<void> {
     try {
-      const turn = await log.get(turnId);
+      const turn = (await log.get?.(turnId)) ?? runner.liveInfo(turnId);
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
-      if (!turn || !(await log.command(turnId, stop))) return;
-      const { sessionId, chatId } = turn;
+      if (!(await log.command(turnId, stop))) return;
+      const { sessionId, chatId } = turn ?? {};
       logger?.info?.('turn stopped: its last viewer left', { sessionId, chatId, turnId });
     } catch (error) {
       logger?.error?.('the turn could not be stopped', { turnId, error: withoutContent(error) });
@@ -94,7 +99,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       after,
       request,
       client: clientOf(request, url),
-      isResuming: isDetaching,
+      isResuming: request.headers.get('x-sabir-resume') === '1',
       keepAliveMs: timing.keepAliveMs,
       maxBacklogBytes: limits.viewerBacklogBytes,
       expiresAt: user.expiresAt,
@@ -133,16 +138,21 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   async function converse(sessionId: string, visit: Visit): Promise<Response> {
     const admitted = await admit(visit.request, sessionId, 'collaborator');
     const { user } = admitted;
-    const post = await readChatPost(visit.request, user, limits);
+    const channel = channelOf(visit.url);
+    const post = await readChatPost(visit.request, { user, channel, limits });
     if (post.kind === 'acknowledge') return acknowledgement(post.messageId);
     const { turn } = await runner.begin(post, {
       sessionId,
       user,
-      channel: channelOf(visit.url),
+      channel,
       requestId: visit.requestId,
       askedAt: visit.startedAt,
     });
     return view(visit, turn, 0, admitted);
+  }
+
+  async function find(turnId: string, sessionId: string, chatId: string) {
+    return (await findTurn(log, turnId, { sessionId, chatId })) ?? runner.liveInfo(turnId);
   }
 
   async function resume(sessionId: string, chatId: string, visit: Visit): Promise<Response> {
@@ -150,8 +160,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const cursor = cursorOf(visit);
     // The one that runs, not one that waits behind it.
     const [running] = runner.liveIn(sessionId, chatId);
-    const latest = running ? await log.get(running[0]) : await log.latest(sessionId, chatId);
-    const named = cursor && (await log.get(cursor.turnId));
+    const latest = running
+      ? await find(running, sessionId, chatId)
+      : await log.latest(sessionId, chatId);
+    const named = cursor && (await find(cursor.turnId, sessionId, chatId));
     // A chat's cursor opens that chat's turns and no others.
     const isOurs = named && named.sessionId === sessionId && named.chatId === chatId;
     const turn = isOurs ? named : latest;
@@ -167,8 +179,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   /** The latest of a chat, and those that run: it may be waiting behind them. */
   async function turnsOf(sessionId: string, chatId: string): Promise<TurnInfo[]> {
     const latest = await log.latest(sessionId, chatId);
-    const running = runner.liveIn(sessionId, chatId).filter(([id]) => id !== latest?.turnId);
-    const turns = await Promise.all(running.map(([turnId]) => log.get(turnId)));
+    const running = runner.liveIn(sessionId, chatId).filter((id) => id !== latest?.turnId);
+    const turns = await Promise.all(running.map((turnId) => find(turnId, sessionId, chatId)));
     return [latest, ...turns].filter((turn) => turn !== undefined);
   }
 
@@ -184,7 +196,9 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
 
   async function answer(sessionId: string, chatId: string, visit: Visit): Promise<Response> {
     await admit(visit.request, sessionId, 'collaborator');
-    const command = toAnswer(await readJson(visit.request, limits.bodyBytes));
+    const body = await readJson(visit.request, limits.bodyBytes);
+    checkDepth(body);
+    const command = toAnswer(body);
     let verdict: AnswerVerdict | undefined;
     for (const turn of await turnsOf(sessionId, chatId)) {
       verdict ??= await answerQuestion(turn, command);
@@ -209,7 +223,11 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const { user } = await admit(visit.request, sessionId, 'viewer');
     const lease = await runner.lease(sessionId, user, AbortSignal.timeout(timing.connectMs));
     try {
+      if (closing) throw new SabirError(SHUTTING_DOWN);
       return await use(lease.session, user);
+    } catch (error) {
+      // The session was closed under it.
+      throw closing ? new SabirError(SHUTTING_DOWN) : error;
     } finally {
       lease.release();
     }
@@ -220,13 +238,12 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
       const running = runner.unstoredIn(sessionId);
-      const history = await session.history();
+      const history = await session.history(user);
       const excluded = new Set(running.map(([, turn]) => turn.messageId));
-      for (const [turnId] of running) owed.owe(turnId, user.id);
-      return json(
-        200,
-        history.filter(({ id }) => !excluded.has(id)),
-      );
+      const shown = history.filter(({ id }) => !excluded.has(id));
+      owed.settle(user.id, new Set(shown.map(({ id }) => id)));
+      for (const [turnId, { messageId }] of running) owed.owe(turnId, user.id, messageId);
+      return json(200, shown);
     });
   }
 
@@ -236,7 +253,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
 
   async function showMetrics({ request }: Visit): Promise<Response> {
     const { metrics: isShown = true } = routes;
-    const mayRead = typeof isShown === 'function' ? await isShown(request) : isShown;
+    const mayRead = typeof isShown === 'function' ? await asHook(() => isShown(request)) : isShown;
     if (!mayRead) throw new SabirError(NOT_FOUND);
     return new Response(metrics.toText(), {
       headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
@@ -247,8 +264,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   function routeOf(url: URL): Route[] {
     const { pathname } = url;
     if (pathname === '/healthz') {
-      const status = isClosed ? 503 : 200;
-      return [get(async () => json(status, { status: isClosed ? 'closing' : 'ok' }))];
+      const status = closing ? 503 : 200;
+      return [get(async () => json(status, { status: closing ? 'closing' : 'ok' }))];
     }
     if (pathname === '/metrics') return [get(showMetrics)];
     if (!pathname.startsWith(`${base}/sessions/`)) return [];
@@ -284,8 +301,15 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       refused.headers.set('allow', allowed);
       return refused;
     }
-    if (isClosed && !isProbe) throw new SabirError(SHUTTING_DOWN);
+    if (closing && !isProbe) throw new SabirError(SHUTTING_DOWN);
     return route.handle(visit);
+  }
+
+  async function letGo(): Promise<void> {
+    await runner.close();
+    viewers.close();
+    owed.clear();
+    if (!options.log) await log.close?.();
   }
 
   return {
@@ -304,7 +328,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
         if (!(error instanceof SabirError) || error.status >= 500) {
           const { requestId, url } = visit;
           const { method } = request;
-          logger?.error?.('request failed', { requestId, method, path: url.pathname, error });
+          const failed = { requestId, method, path: url.pathname, error: loggable(error) };
+          logger?.error?.('request failed', failed);
         }
       }
       for (const [name, value] of Object.entries(corsHeaders(options.cors, request))) {
@@ -312,13 +337,9 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       }
       return response;
     },
-    async close() {
-      if (isClosed) return;
-      isClosed = true;
-      await runner.close();
-      viewers.close();
-      owed.clear();
-      if (!options.log) await log.close?.();
+    close() {
+      closing ??= letGo();
+      return closing;
     },
   };
 }
@@ -332,50 +353,10 @@ function checkOptions(options: ChatGatewayOptions): void {
 const get = (handle: Route['handle']): Route => ({ method: 'GET', handle });
 const post = (handle: Route['handle']): Route => ({ method: 'POST', handle });
 
-function nothing(): Response {
-  return new Response(null, { status: 204 });
-}
-
-function json(status: number, body: unknown): Response {
-  return Response.json(body, { status, headers: { 'cache-control': 'no-store' } });
-}
-
-function toErrorResponse(error: unknown): Response {
-  const known = error instanceof SabirError ? error : new SabirError(INTERNAL_ERROR);
-  const { code, status, message, remedy } = known;
-  const response = json(status, { code, message, remedy });
-  if (status === 401) response.headers.set('www-authenticate', 'Bearer');
-  if (status === 503) response.headers.set('retry-after', '1');
-  return response;
-}
-
 function decode(segment: string | undefined): string | undefined {
   try {
     return segment ? decodeURIComponent(segment) : undefined;
   } catch {
     return undefined;
   }
-}
-
-/** Which client this is; where nothing is said, only what all of them parse is sent. */
-function clientOf(request: Request, url: URL): 5 | 6 | 7 | 'portable' {
-  const said = url.searchParams.get('aiSdk') ?? request.headers.get('x-sabir-ai-sdk');
-  return said === '5' ? 5 : said === '6' ? 6 : said === '7' ? 7 : 'portable';
-}
-
-function channelOf({ searchParams }: URL): Channel | undefined {
-  const channelType = searchParams.get('channelType');
-  const channelId = searchParams.get('channelId');
-  if (!channelType && !channelId) return undefined;
-  return { channelType: channelType || 'web', channelId: channelId || 'default' };
-}
-
-/** `turnId:seq`, from the header; `EventSource` on a fresh page can only use the address. */
-function cursorOf({ request, url }: Visit): { turnId: string; seq: number } | undefined {
-  const said = request.headers.get('last-event-id') ?? url.searchParams.get('lastEventId');
-  if (!said) return undefined;
-  const at = said.lastIndexOf(':');
-  const seq = Number(said.slice(at + 1));
-  if (at < 1 || !Number.isSafeInteger(seq) || seq < 0) return { turnId: '', seq: 0 };
-  return { turnId: said.slice(0, at), seq };
 }

@@ -168,4 +168,32 @@ describe('an answer that ended between history and resume', () => {
     vi.setSystemTime(Date.now() + ms);
     expect((await carl.resume()).status).toBe(status);
   });
+
+  it('is not given to a page whose history has it already', async () => {
+    const { carl, messages, id } = await endInBetween();
+    expect((await messages()).map((message) => message.id)).toContain(id);
+    expect((await carl.resume()).status).toBe(204);
+  });
+
+  it('is known by the id that its source names late', async () => {
+    const historian = createHistorian();
+    const { agent, carl, history } = historian;
+    const sse = openSse(await carl.post(chatBody('now')));
+    const run = await agent.run();
+    await historian.messages();
+    run.say({ type: 'start', messageId: 'its own' });
+    run.text('whole');
+    run.end();
+    await sse.ended;
+    const { id } = foldChunks(sse.chunks());
+    history.push(said('assistant', id, 'whole'));
+    await historian.messages();
+    expect((await carl.resume()).status).toBe(204);
+  });
+
+  it('is still given after somebody else has got a history with it', async () => {
+    const { gateway, carl, messages } = await endInBetween();
+    await messages(createUser(gateway, 'cora'));
+    expect((await carl.resume()).status).toBe(200);
+  });
 });

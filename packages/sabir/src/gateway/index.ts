@@ -5,12 +5,12 @@ export {
 } from '../sources/chunks/upstream.ts';
 export type {
   Answer,
+  AnyTurnLog as TurnLog,
   BeginTurn,
   LoggedChunk,
   Stop,
   TurnCommand,
   TurnInfo,
-  TurnLog,
   TurnWriter,
 } from '../turns/log.ts';
 export { type MemoryTurnLogOptions, memoryTurnLog } from '../turns/memory.ts';

@@ -286,6 +286,44 @@ describe('a key set at an address', () => {
   });
 });
 
+describe('a key of one kind, with algorithms of several', () => {
+  const algorithms = ['RS256', 'ES256'];
+
+  it.each([
+    ['PEM', exportSPKI],
+    ['JWK', exportJWK],
+  ])('(%s) takes tokens of its own; others are nobody’s', async (_, write) => {
+    for (const order of [algorithms, algorithms.toReversed()]) {
+      const options = { publicKey: await write(ec.publicKey), algorithms: order };
+      const auth = jwtAuth(options);
+      const foreign = await sign({}, rsa.privateKey, 'RS256');
+      expect(await auth(bearing(foreign))).toBeNull();
+      const own = await sign({}, ec.privateKey, 'ES256');
+      expect(await auth(bearing(own))).toMatchObject({ id: 'carl' });
+    }
+  });
+
+  it('is a mistake where it fits none of them', async () => {
+    const publicKey = await exportSPKI(ec.publicKey);
+    const token = await sign({}, rsa.privateKey, 'RS256');
+    await expect(check({ publicKey, algorithms: ['RS256'] }, token)).rejects.toThrow();
+    expect(() => jwtAuth({ secret: SECRET, algorithms: ['RS256'] })).toThrow(TypeError);
+  });
+
+  it('(a secret) is for no token of another kind', async () => {
+    const token = await sign({}, rsa.privateKey, 'RS256');
+    expect(await check({ secret: SECRET, algorithms: ['HS256', 'RS256'] }, token)).toBeNull();
+  });
+});
+
+describe('toUser', () => {
+  it('gets the token too, to pass on', async () => {
+    const token = await sign();
+    const toUser = ({ sub = '' }: JWTPayload, given: string) => ({ id: sub, token: given });
+    expect(await check({ secret: SECRET, toUser }, token)).toMatchObject({ id: 'carl', token });
+  });
+});
+
 describe('a cookie', () => {
   const origins = ['https://app.example'];
   const auth = jwtAuth({ secret: SECRET, cookie: { name: 'session', origins } });
@@ -298,6 +336,21 @@ describe('a cookie', () => {
     const carl = { id: 'carl' };
     expect(await withCookie({ origin: 'https://app.example' })).toMatchObject(carl);
     expect(await withCookie({ origin: 'https://app.example' }, 'POST')).toMatchObject(carl);
+  });
+
+  it('is taken on a POST of the server’s own pages', async () => {
+    const carl = { id: 'carl' };
+    const origin = 'https://proxied.example';
+    const pages: Record<string, string>[] = [
+      { origin: 'http://gateway.test' },
+      { origin, host: 'proxied.example' },
+      { origin, 'sec-fetch-site': 'same-origin' },
+    ];
+    for (const headers of pages) {
+      expect(await withCookie(headers, 'POST')).toMatchObject(carl);
+    }
+    const elsewhere = { origin: 'http://gateway.test', 'sec-fetch-site': 'same-site' };
+    expect(await withCookie(elsewhere, 'POST')).toBeNull();
   });
 
   it('is taken on a GET of the server’s own pages, which names no origin', async () => {

@@ -11,6 +11,7 @@ import {
   jwtVerify,
 } from 'jose';
 import type { User } from '../turns/upstream.ts';
+import { isOwnPage } from './origin.ts';
 
 type KeyOption =
   /** A secret that the server shares with whoever signs. HS256, HS384, HS512. */
@@ -30,8 +31,11 @@ export type JwtAuthOptions = KeyOption & {
    * sends cookies along whoever asks, so the asking page must be one of `origins`.
    */
   cookie?: { name: string; origins: readonly string[] };
-  /** Claims → user; null refuses. Default: `sub` is the id, and the claims are kept. */
-  toUser?(claims: JWTPayload): User | null | Promise<User | null>;
+  /**
+   * Claims → user; null refuses. Default: `sub` is the id, and the claims are kept. The token is
+   * there for an upstream that wants it: what is put into the user gets to `open`.
+   */
+  toUser?(claims: JWTPayload, token: string): User | null | Promise<User | null>;
 };
 
 const SHARED_SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
@@ -41,7 +45,7 @@ const SHARED_SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
  * not yet valid or expired is nobody; a key set that cannot be fetched is an error.
  *
  * @example
- * createChatGateway({ authenticate: jwtAuth({ secret: process.env.JWT_SECRET }), … })
+ * createChatGateway({ authenticate: jwtAuth({ secret: process.env.JWT_SECRET ?? '' }), … })
  */
 export function jwtAuth(options: JwtAuthOptions): (request: Request) => Promise<User | null> {
   const { issuer, audience, clockToleranceSeconds, cookie, toUser = userOf } = options;
@@ -57,7 +61,7 @@ export function jwtAuth(options: JwtAuthOptions): (request: Request) => Promise<
     if (!token) return null;
     try {
       const { payload } = await jwtVerify(token, getKey, checks);
-      const user = await toUser(payload);
+      const user = await toUser(payload, token);
       if (!user || payload.exp === undefined) return user;
       const tolerated = payload.exp + (clockToleranceSeconds ?? 0);
       return { expiresAt: tolerated * 1000, ...user };
@@ -74,18 +78,22 @@ function keysOf(options: JwtAuthOptions): { algorithms: string[]; getKey: JWTVer
     const key = typeof secret === 'string' ? new TextEncoder().encode(secret) : secret;
     // A short secret can be guessed from one token.
     if (!key || key.length < 32) throw new TypeError('jwtAuth: the secret is under 32 bytes long.');
-    return { algorithms: options.algorithms ?? SHARED_SECRET_ALGORITHMS, getKey: async () => key };
+    const algorithms = (options.algorithms ?? SHARED_SECRET_ALGORITHMS).filter((alg) =>
+      SHARED_SECRET_ALGORITHMS.includes(alg),
+    );
+    if (algorithms.length === 0) {
+      throw new TypeError('jwtAuth: a secret is for HS256, HS384 and HS512 only.');
+    }
+    return { algorithms, getKey: async () => key };
   }
   if ('publicKey' in options) {
     const { publicKey } = options;
     const named = typeof publicKey === 'string' ? undefined : publicKey.alg;
     const algorithms = options.algorithms ?? [named ?? 'RS256'];
-    const imported = lazily(() =>
-      typeof publicKey === 'string'
-        ? importSPKI(publicKey, algorithms[0] ?? 'RS256')
-        : importJWK(publicKey, algorithms[0]),
+    const keyFor = onceEach(async (alg: string) =>
+      typeof publicKey === 'string' ? importSPKI(publicKey, alg) : importJWK(publicKey, alg),
     );
-    return { algorithms, getKey: imported };
+    return { algorithms, getKey: ({ alg = '' }) => keyOf(alg, algorithms, keyFor) };
   }
   if (!('jwks' in options) || !options.jwks) {
     throw new TypeError('jwtAuth needs one of secret, publicKey and jwks.');
@@ -99,11 +107,31 @@ function keysOf(options: JwtAuthOptions): { algorithms: string[]; getKey: JWTVer
   };
 }
 
-function lazily<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make();
-    return made;
+/**
+ * A key is of one kind, and `algorithms` may name others: a token signed by one of those is not by
+ * this key. A key that fits none of them is a mistake in the options.
+ */
+async function keyOf<T>(
+  alg: string,
+  algorithms: string[],
+  keyFor: (alg: string) => Promise<T>,
+): Promise<T> {
+  try {
+    return await keyFor(alg);
+  } catch (error) {
+    const keys = await Promise.allSettled(algorithms.map(keyFor));
+    if (keys.every(({ status }) => status === 'rejected')) throw error;
+    throw new errors.JOSEAlgNotAllowed(`The key is not for ${alg}.`);
+  }
+}
+
+/** `alg` is one of the few that are allowed. */
+function onceEach<T>(make: (alg: string) => Promise<T>): (alg: string) => Promise<T> {
+  const made = new Map<string, Promise<T>>();
+  return (alg) => {
+    const key = made.get(alg) ?? make(alg);
+    made.set(alg, key);
+    return key;
   };
 }
 
@@ -140,8 +168,11 @@ function cookieOf(
   const origin = headers.get('origin');
   // A browser leaves the origin out when a page asks its own server; it never does so on a POST.
   const site = headers.get('sec-fetch-site');
-  const isOwnPage = method === 'GET' && (site === null || site === 'same-origin');
-  if (origin === null ? !isOwnPage : !origins.includes(origin)) return undefined;
+  const isOurs =
+    origin === null
+      ? method === 'GET' && (site === null || site === 'same-origin')
+      : isOwnPage(request, origin) || origins.includes(origin);
+  if (!isOurs) return undefined;
   for (const pair of (headers.get('cookie') ?? '').split(';')) {
     const at = pair.indexOf('=');
     if (at > 0 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim();

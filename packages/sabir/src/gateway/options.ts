@@ -1,5 +1,5 @@
 import type { Logger } from '../translator.ts';
-import type { TurnLog } from '../turns/log.ts';
+import type { AnyTurnLog } from '../turns/log.ts';
 import type { FinishedTurn, TurnTiming } from '../turns/turn.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
 import type { Cors } from './cors.ts';
@@ -39,7 +39,7 @@ export interface ChatGatewayOptions {
   /** Who answers: one for all sessions, or one for each. */
   upstream: Upstream | ((sessionId: string) => Upstream | Promise<Upstream>);
   /** Where turns are kept. Default: in this process. */
-  log?: TurnLog;
+  log?: AnyTurnLog;
   /** Who asks; null for nobody: the answer is 401. See `jwtAuth`. */
   authenticate(request: Request): Promise<User | null> | User | null;
   /** What they may do in a session; null for nothing, or no such session: the answer is 404. */

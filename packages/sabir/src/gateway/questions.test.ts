@@ -8,7 +8,7 @@ import {
   refusal,
 } from '../../test/gateway-client.ts';
 import { foldChunks } from '../fold.ts';
-import { asUpstream, type ChatGatewayOptions } from './index.ts';
+import { asUpstream, type ChatGatewayOptions, memoryTurnLog, type TurnLog } from './index.ts';
 
 type Question = { expiresAt?: number; status?: string };
 
@@ -234,5 +234,62 @@ describe('a question', () => {
     const { carl } = await ask({}, { limits: { bodyBytes: 1_000 } });
     expect((await carl.answer('q1', 'x'.repeat(1_000))).status).toBe(413);
     expect((await carl.answer('q1', 'x'.repeat(900))).status).toBe(202);
+  });
+
+  it('cannot be answered with what nests without end: 400', async () => {
+    const { carl } = await ask();
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    const body = `{"questionId": "q1", "answer": ${deep}}`;
+    expect((await carl.answerWith(body)).status).toBe(400);
+    expect((await carl.answer('q1', 'yes')).status).toBe(202);
+  });
+});
+
+describe('an answer that the log does not take', () => {
+  const withCommand = (command: (inner: TurnLog, ...given: Given) => Promise<boolean>) => {
+    const log = memoryTurnLog();
+    return { log: { ...log, command: (...given: Given) => command(log, ...given) } };
+  };
+  type Given = Parameters<TurnLog['command']>;
+
+  it('leaves the question to the next one', async () => {
+    let isBroken = true;
+    const options = withCommand(async (log, ...given) => {
+      if (!isBroken) return log.command(...given);
+      isBroken = false;
+      throw new Error('the store is away');
+    });
+    const { carl, sse, heard } = await ask({}, options);
+    expect(await refusal(await carl.answer('q1', 'yes'))).toMatchObject({
+      status: 503,
+      code: 'log-failed',
+    });
+    expect((await carl.answer('q1', 'yes')).status).toBe(202);
+    await sse.ended;
+    expect(heard).toEqual(['yes']);
+  });
+
+  it('is never taken for one that came too late while nobody can know: 503, then 409', async () => {
+    const taken = Promise.withResolvers<void>();
+    const options = withCommand(async (log, ...given) => {
+      await taken.promise;
+      return log.command(...given);
+    });
+    const { gateway, carl, sse } = await ask({}, options);
+    const first = carl.answer('q1', 'yes');
+    const cora = createUser(gateway, 'cora');
+    expect(await refusal(await cora.answer('q1', 'no'))).toMatchObject({
+      status: 503,
+      code: 'log-failed',
+      message: 'Another answer to this question is on its way. Ask again.',
+    });
+    taken.resolve();
+    expect((await first).status).toBe(202);
+    await sse.ended;
+    const again = await cora.answer('q1', 'no');
+    expect([again.status, await again.json()]).toEqual([
+      409,
+      expect.objectContaining({ answer: 'yes' }),
+    ]);
   });
 });

@@ -9,16 +9,17 @@ import {
 import { SSE_DONE } from '../sse.ts';
 import { chunkBytes } from '../turns/chunk-bytes.ts';
 import { compactLogged } from '../turns/compact-logged.ts';
-import type { LoggedChunk, TurnInfo, TurnLog } from '../turns/log.ts';
+import type { AnyTurnLog, LoggedChunk, TurnInfo } from '../turns/log.ts';
 import { closingsOf } from '../turns/lost.ts';
 import { afterThisTick, startTimeout, startTimer, type Timer } from '../turns/timers.ts';
+import { findTurn } from './find-turn.ts';
 import { createFrameEncoder } from './frame-encoder.ts';
 
 /** How a viewer's stream came to its end. */
 export type Departure = 'ended' | 'left' | 'let-go';
 
 export type ViewOptions = {
-  log: TurnLog;
+  log: AnyTurnLog;
   turn: TurnInfo;
   /** The highest number this viewer has seen. */
   after: number;
@@ -83,7 +84,7 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
     // What was seen goes through the encoder all the same, and is never merged with what was not.
     const found = batch.findIndex(({ seq }) => seq > after);
     const first = found < 0 ? batch.length : found;
-    let fresh = batch.slice(first);
+    let fresh = first === 0 ? batch : batch.slice(first);
     if (isReplay) fresh = compactLogged(fresh);
     else if (isBehind && first === 0 && bytesOf(batch) > options.maxBacklogBytes) {
       // What one chunk weighs cannot be made less by waiting.
@@ -131,7 +132,7 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
     if (isOver) return true;
     if (next.done) {
       // The log went away under a turn that had not ended.
-      const isWhole = hasFinished || (await log.get(turnId))?.outcome !== undefined;
+      const isWhole = hasFinished || (await hasEnded(log, turn));
       if (isOver) return true;
       if (!isWhole) letGo(controller, SHUTTING_DOWN);
       else {
@@ -185,9 +186,13 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
   );
 }
 
+async function hasEnded(log: AnyTurnLog, turn: TurnInfo): Promise<boolean> {
+  return (await findTurn(log, turn.turnId, turn))?.outcome !== undefined;
+}
+
 /** What opens or closes something: little of a long answer. */
 function isStructure({ type }: Chunk): boolean {
-  return !type.endsWith('-delta') && !type.startsWith('data-');
+  return type !== 'text-delta' && !type.endsWith('-delta') && !type.startsWith('data-');
 }
 
 function bytesOf(entries: LoggedChunk[]): number {

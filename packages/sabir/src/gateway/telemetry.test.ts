@@ -120,7 +120,7 @@ describe('metrics', () => {
     const upstream = asUpstream(async function* () {
       yield { type: 'telepathy' } as unknown as Chunk;
       yield { type: 'telepathy' } as unknown as Chunk;
-      yield { type: 'text-delta', id: 'never-begun', delta: 'x' };
+      yield { type: 'text-delta', id: 't', delta: 7 } as unknown as Chunk;
     });
     const carl = createUser(createTestGateway(upstream), 'carl');
     await readChunks(await carl.post(chatBody('hi')));
@@ -320,5 +320,24 @@ describe('logs', () => {
       sessionId: 's1',
       error: { name: 'DatabaseError', code: '23505', stack: expect.stringMatching(/^\s+at /) },
     });
+  });
+
+  it('carry nothing of what a history quotes, and all that a hook says', async () => {
+    const { lines, logger } = createLogSpy();
+    const history = () => {
+      throw new Error('bad row: hunter2');
+    };
+    const failed = () => lines.map(({ details }) => inspect(details.error)).join();
+    const remembering = asUpstream(() => new ReadableStream(), { history });
+    const quoting = createTestGateway(remembering, { logger });
+    expect((await createUser(quoting, 'carl').messages()).status).toBe(500);
+    expect(failed()).toContain("name: 'Error'");
+    expect(failed()).not.toContain('hunter2');
+    const access = () => {
+      throw new Error('the database of sessions is away');
+    };
+    const broken = createTestGateway(remembering, { logger, access });
+    expect((await createUser(broken, 'carl').messages()).status).toBe(500);
+    expect(failed()).toContain('the database of sessions is away');
   });
 });

@@ -1,10 +1,12 @@
 import { SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { createId } from '../id.ts';
 import type { Channel } from '../translator.ts';
-import type { TurnInfo, TurnLog } from '../turns/log.ts';
+import type { AnyTurnLog, BeginTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
+import { closingsOf } from '../turns/lost.ts';
 import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
 import { runTurn, type Turn } from '../turns/turn.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
+import { withoutContent } from '../turns/without-content.ts';
 import type { ChatPost } from './chat-post.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { ChatGatewayOptions, GatewayLimits, GatewayTiming } from './options.ts';
@@ -12,12 +14,22 @@ import type { ChatGatewayOptions, GatewayLimits, GatewayTiming } from './options
 type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
 
 export type TurnRunnerOptions = ChatGatewayOptions & {
-  log: TurnLog;
+  log: AnyTurnLog;
   timing: GatewayTiming;
   limits: GatewayLimits;
   metrics: GatewayMetrics;
   /** A turn has ended, here. */
-  onTurnEnd(turnId: string): void;
+  onTurnEnd(turnId: string, messageId: string): void;
+};
+
+type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'> };
+
+type Where = {
+  sessionId: string;
+  user: User;
+  channel: Channel | undefined;
+  requestId: string;
+  askedAt: number;
 };
 
 /** How long an abandoned turn may take to write its end and store its message. */
@@ -26,7 +38,7 @@ const LAST_WORDS_MS = 1_000;
 /** The turns that run in this process, and the sessions they run in. */
 export function createTurnRunner(options: TurnRunnerOptions) {
   const { log, timing, limits, metrics, logger, upstream } = options;
-  const live = new Map<string, Turn>();
+  const live = new Map<string, LiveTurn>();
   /** Those whose answer may be missing from a history: until `onFinish` has stored it. */
   const unstored = new Map<string, Turn>();
   /** The ends of turns, `onFinish` included: it may still be storing when the turn has ended. */
@@ -36,29 +48,49 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     timing.lingerMs,
   );
   let isClosing = false;
+  const { code: closingCode, userMessage: closingMessage } = SHUTTING_DOWN;
+  const closed = { status: 'failed', code: closingCode, message: closingMessage } as const;
 
   /** For what is asked of a session beside its turns. */
   async function lease(sessionId: string, user: User, signal: AbortSignal): Promise<SessionLease> {
+    if (isClosing) throw new SabirError(SHUTTING_DOWN);
     try {
       return await pool.lease(sessionId, user, signal);
     } catch (cause) {
+      if (isClosing) throw new SabirError(SHUTTING_DOWN);
       metrics.openFailures.add();
       throw new SabirError(UPSTREAM_UNREACHABLE, undefined, { cause });
     }
   }
 
-  async function begin(
+  /** Takes a turn that will never run out of the log: whoever reads it is told, and does not wait. */
+  async function callOff(writer: TurnWriter, { messageId }: BeginTurn): Promise<void> {
+    try {
+      await writer.append(closingsOf([], messageId, closed));
+      await writer.close(closed);
+    } catch (error) {
+      // Its lease runs out, if the log is not gone as well.
+      const { turnId } = writer;
+      logger?.error?.('the turn could not be closed', { turnId, error: withoutContent(error) });
+    }
+  }
+
+  /** `close()` waits for it: what the log has begun is to be ended. */
+  function begin(post: PromptPost, where: Where): Promise<{ turn: TurnInfo; isNew: boolean }> {
+    const begun = beginNow(post, where);
+    const end = begun.then(
+      () => void ends.delete(end),
+      () => void ends.delete(end),
+    );
+    ends.add(end);
+    return begun;
+  }
+
+  async function beginNow(
     post: PromptPost,
-    where: {
-      sessionId: string;
-      user: User;
-      channel: Channel | undefined;
-      requestId: string;
-      askedAt: number;
-    },
+    { sessionId, user, channel, requestId, askedAt }: Where,
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
-    const { sessionId, user, channel, requestId, askedAt } = where;
     const { chatId, text, attachments, messages, body } = post;
     const messageId = createId();
     const info = { sessionId, chatId, requestId: post.requestId, messageId };
@@ -67,6 +99,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     while (post.isWish && 'existing' in begun && (begun.existing.endedAt ?? Infinity) <= askedAt) {
       info.requestId = `${post.requestId} after ${begun.existing.turnId}`;
       begun = await log.begin(info);
+    }
+    if (isClosing) {
+      if ('writer' in begun) await callOff(begun.writer, info);
+      throw new SabirError(SHUTTING_DOWN);
     }
     if ('existing' in begun) return { turn: begun.existing, isNew: false };
     const { writer } = begun;
@@ -99,7 +135,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       onUnreachable: () => metrics.openFailures.add(),
       onEnd(outcome, stats) {
         live.delete(turnId);
-        options.onTurnEnd(turnId);
+        options.onTurnEnd(turnId, turn.messageId);
         metrics.liveTurns.add(-1);
         metrics.turns.add({ outcome: outcome.status });
         metrics.turnDuration.observe((Date.now() - startedAt) / 1000);
@@ -122,33 +158,37 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         });
       },
     });
-    live.set(turnId, turn);
+    const begunInfo = { ...info, turnId, startedAt };
+    live.set(turnId, { turn, info: begunInfo });
     unstored.set(turnId, turn);
     const end = turn.done.then(() => {
       unstored.delete(turnId);
       ends.delete(end);
     });
     ends.add(end);
-    return { turn: { ...info, turnId, lastSeq: 0, startedAt }, isNew: true };
+    return { turn: { ...begunInfo, lastSeq: 0 }, isNew: true };
   }
 
   return {
     begin,
     lease,
     /** The turns of a session, or of one chat in it, that are running here; the oldest first. */
-    liveIn: (sessionId: string, chatId?: string) =>
-      [...live].filter(
-        ([, { prompt }]) =>
-          prompt.sessionId === sessionId && (chatId === undefined || prompt.chatId === chatId),
-      ),
+    liveIn: (sessionId: string, chatId: string): string[] =>
+      [...live.values()]
+        .filter(({ info }) => info.sessionId === sessionId && info.chatId === chatId)
+        .map(({ info }) => info.turnId),
+    /** What is known here of a turn that is running here. */
+    liveInfo(turnId: string): TurnInfo | undefined {
+      const found = live.get(turnId);
+      return found && { ...found.info, lastSeq: found.turn.lastSeq };
+    },
     unstoredIn: (sessionId: string) =>
       [...unstored].filter(([, { prompt }]) => prompt.sessionId === sessionId),
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
     async close(): Promise<void> {
       isClosing = true;
       await within(timing.shutdownMs, ends);
-      const { code, userMessage: message } = SHUTTING_DOWN;
-      for (const turn of live.values()) turn.abandon({ status: 'failed', code, message });
+      for (const { turn } of live.values()) turn.abandon(closed);
       await within(LAST_WORDS_MS, ends);
       pool.close();
     },

@@ -92,6 +92,26 @@ describe('requests and responses', () => {
     expect([response.status, await response.text()]).toEqual([413, 'too large']);
   });
 
+  it('takes what a body parser in front has read already', async () => {
+    const listener = toNodeListener(async (request) => new Response(await request.text()));
+    const server = createServer(async (incoming, outgoing) => {
+      let text = '';
+      for await (const bytes of incoming) text += bytes;
+      if (incoming.url === '/parsed') Object.assign(incoming, { body: JSON.parse(text) });
+      listener(incoming, outgoing);
+    });
+    server.listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const post = async (path: string) => {
+      const url = `http://127.0.0.1:${port}${path}`;
+      return (await fetch(url, { method: 'POST', body: '{"a": 1}' })).text();
+    };
+    expect(await post('/parsed')).toBe('{"a":1}');
+    expect(await post('/lost')).toBe('');
+  });
+
   it('reads a body as the handler does', async () => {
     let reads = 0;
     const gate = Promise.withResolvers<void>();

@@ -121,7 +121,7 @@ function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request {
     (incoming.httpVersionMajor > 1 ||
       'transfer-encoding' in incoming.headers ||
       Number(incoming.headers['content-length']) > 0);
-  const body = hasBody ? toBody(incoming) : null;
+  const body = hasBody ? (readBody(incoming) ?? toBody(incoming)) : null;
   return new Request(toUrl(incoming), {
     method,
     headers,
@@ -129,6 +129,13 @@ function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request {
     body,
     duplex: 'half',
   } as RequestInit);
+}
+
+/** What a body parser in front has taken already: its own result, or nothing. */
+function readBody(incoming: IncomingMessage): string | undefined {
+  if (!incoming.readableEnded) return undefined;
+  const { body } = incoming as { body?: unknown };
+  return typeof body === 'string' ? body : (JSON.stringify(body) ?? '');
 }
 
 /**

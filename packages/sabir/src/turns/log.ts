@@ -55,11 +55,15 @@ export type TurnInfo = BeginTurn & {
  *
  * `test/turn-log-conformance.ts` checks all of it.
  */
-export interface TurnLog {
+export interface AnyTurnLog {
   begin(info: BeginTurn): Promise<{ writer: TurnWriter } | { existing: TurnInfo }>;
   /** The turn that was begun last in this chat, live or retained. */
   latest(sessionId: string, chatId: string): Promise<TurnInfo | undefined>;
-  get(turnId: string): Promise<TurnInfo | undefined>;
+  /**
+   * A turn by its id. Optional: without it a cursor finds the latest turn of its chat, and what runs
+   * in this process, and no other.
+   */
+  get?(turnId: string): Promise<TurnInfo | undefined>;
   /**
    * Everything after `after`, in batches: what is there in one, then what comes as it comes. Ends
    * with the turn, when `signal` aborts, and at once for a turn that is unknown.
@@ -68,6 +72,11 @@ export interface TurnLog {
   command(turnId: string, command: TurnCommand): Promise<boolean>;
   /** Lets go of everything. Readers end. */
   close?(): Promise<void>;
+}
+
+/** One that finds every turn it keeps. */
+export interface TurnLog extends AnyTurnLog {
+  get(turnId: string): Promise<TurnInfo | undefined>;
 }
 
 export interface TurnWriter {

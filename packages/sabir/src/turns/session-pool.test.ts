@@ -149,6 +149,49 @@ describe('createSessionPool', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('keeps a session that has something left to stop, until it has not', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const run = start(1_000);
+    const { open, release } = await leaseOpen(run);
+    const busy = Object.assign(open.session, { isBusy: true });
+    release();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(busy.closes).toBe(0);
+    // And whoever comes meanwhile has it, as long as they like.
+    const next = await run.pool.lease('s', ANN, patient);
+    expect(next.session).toBe(busy);
+    await vi.advanceTimersByTimeAsync(1_000_000);
+    next.release();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(busy.closes).toBe(0);
+    busy.isBusy = false;
+    await vi.advanceTimersByTimeAsync(1_100);
+    expect(busy.closes).toBe(1);
+    expect(run.pool.size).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each([0, 1_000, 3_600_000])(
+    'does not keep it for ever, nor when all is closed (%i ms)',
+    async (lingerMs) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      const run = start(lingerMs);
+      const { open, release } = await leaseOpen(run);
+      const busy = Object.assign(open.session, { isBusy: true });
+      release();
+      await vi.advanceTimersByTimeAsync(lingerMs + 590_000);
+      expect(busy.closes).toBe(0);
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(busy.closes).toBe(1);
+      const second = await leaseOpen(run);
+      Object.assign(second.open.session, { isBusy: true });
+      second.release();
+      run.pool.close();
+      expect(second.open.session.closes).toBe(1);
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
+
   it('keeps a session while somebody uses it, however often another gives theirs back', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const run = start(0);

@@ -18,10 +18,14 @@ export type SessionPool = {
   close(): void;
 };
 
+/** One that never becomes idle again is not kept for ever. */
+const MOST_BUSY_MS = 600_000;
+const LEAST_LOOK_MS = 1_000;
+
 /**
  * One live session per session id *and* identity, shared by all turns of it: what one person may
  * see is never read through another's connection. One that nobody uses lingers for a moment, since
- * the next message often comes soon.
+ * the next message often comes soon, and for longer if it still has something to stop.
  */
 export function createSessionPool(
   upstreamOf: (sessionId: string) => Upstream | Promise<Upstream>,
@@ -34,6 +38,16 @@ export function createSessionPool(
     entry.linger?.clear();
     entry.giveUp.abort();
     entry.session?.close();
+  }
+
+  function linger(key: string, entry: Entry, afterMs: number, busyMs = 0): void {
+    entry.linger = startTimeout(afterMs, () => {
+      const { session } = entry;
+      const isNeeded = session?.isBusy && !session.isClosed && busyMs < MOST_BUSY_MS;
+      if (!isNeeded) return drop(key, entry);
+      const nextMs = Math.min(Math.max(lingerMs, LEAST_LOOK_MS), MOST_BUSY_MS - busyMs);
+      linger(key, entry, nextMs, busyMs + nextMs);
+    });
   }
 
   async function open(entry: Entry, sessionId: string, user: User): Promise<UpstreamSession> {
@@ -73,7 +87,7 @@ export function createSessionPool(
         leased.leases--;
         if (leased.leases > 0 || entries.get(key) !== leased) return;
         if (!leased.session || leased.session.isClosed) drop(key, leased);
-        else leased.linger = startTimeout(lingerMs, () => drop(key, leased));
+        else linger(key, leased, lingerMs);
       };
       try {
         const session = await orAborted(leased.opening, signal);

@@ -19,12 +19,15 @@ export function trackProgress(questionLimitMs: number): TurnProgress {
     questions,
     see(chunk) {
       switch (chunk.type) {
+        // One that has not told its input may be at work all the same.
+        case 'tool-input-start':
         case 'tool-input-available':
           tools.add(chunk.toolCallId);
           break;
         case 'tool-output-available':
           if (!chunk.preliminary) tools.delete(chunk.toolCallId);
           break;
+        case 'tool-input-error':
         case 'tool-output-error':
         case 'tool-output-denied':
           tools.delete(chunk.toolCallId);

@@ -16,7 +16,7 @@ import type { TurnOutcome, Usage } from '../outcome.ts';
 import { createChunkTranslator } from '../sources/chunks/translate.ts';
 import type { Logger, Translator, TranslatorStats } from '../translator.ts';
 import { chunkBytes } from './chunk-bytes.ts';
-import type { Answer, TurnLog, TurnWriter } from './log.ts';
+import type { Answer, AnyTurnLog, TurnLog, TurnWriter } from './log.ts';
 import { closingsOf } from './lost.ts';
 import { outcomeOf } from './outcome-of.ts';
 import type { SessionLease } from './session-pool.ts';
@@ -43,8 +43,8 @@ export type FinishedTurn = {
   turnId: string;
 };
 
-export type TurnOptions = {
-  log: TurnLog;
+export type TurnOptions<Log extends AnyTurnLog = TurnLog> = {
+  log: Log;
   writer: TurnWriter;
   prompt: Prompt;
   open(signal: AbortSignal): Promise<SessionLease>;
@@ -65,6 +65,8 @@ export interface Turn {
   readonly prompt: Prompt;
   /** The id its message has; the source may name another than the prompt's. */
   readonly messageId: string;
+  /** The highest number that its log has confirmed; 0 while there is none. */
+  readonly lastSeq: number;
   /** Ends it here; the agent behind it is not told to stop. */
   abandon(outcome: TurnOutcome): void;
   /** Settles when everything is written and `onFinish` has run. */
@@ -80,7 +82,7 @@ const RENEW_MS = 2_000;
  * obeys commands. Owns the upstream's handle, the timers and the end; whatever happens, the turn
  * ends exactly once and its log is closed.
  */
-export function runTurn(options: TurnOptions): Turn {
+export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   const { log, writer, prompt, timing, logger } = options;
   const { turnId } = writer;
   const ids = { sessionId: prompt.sessionId, chatId: prompt.chatId, turnId };
@@ -93,11 +95,14 @@ export function runTurn(options: TurnOptions): Turn {
   let lease: SessionLease | undefined;
   let outcome: TurnOutcome | undefined;
   let messageId = prompt.messageId;
+  let lastSeq = 0;
   let pending: Chunk[] = [];
   let pendingBytes = 0;
   let isScheduled = false;
   let isWriting = false;
   let lastEventAt = Date.now();
+  /** The agent has said something since the clock was last read. */
+  let isAlive = false;
   let lastWriteAt = lastEventAt;
   const answered = new Set<string>();
 
@@ -132,7 +137,7 @@ export function runTurn(options: TurnOptions): Turn {
         pending = [];
         pendingBytes = 0;
         lastWriteAt = Date.now();
-        await writer.append(chunks);
+        lastSeq = await writer.append(chunks);
       }
       isWriting = false;
       if (outcome) await close(outcome);
@@ -145,7 +150,7 @@ export function runTurn(options: TurnOptions): Turn {
     if (outcome) return;
     const chunks = translator.push(event);
     // Somebody coming, going or pinging is no sign of life from the agent.
-    if (chunks.length > 0) lastEventAt = Date.now();
+    if (chunks.length > 0) isAlive = true;
     if (translator.ended) settle(outcomeOf(chunks), chunks);
     else push(chunks);
   }
@@ -215,8 +220,9 @@ export function runTurn(options: TurnOptions): Turn {
   }
 
   async function readChunks(): Promise<Chunk[]> {
-    // Whoever reads a live turn that has nothing waits until it has.
-    if (!(await log.get(turnId))?.lastSeq) return [];
+    // Whoever reads a live turn that has nothing waits until it has. A log may have stored what it
+    // did not confirm, so it is asked if it can be.
+    if (!(log.get ? (await log.get(turnId))?.lastSeq : lastSeq)) return [];
     const reading = new AbortController();
     // The first batch is all there is; nothing is written meanwhile.
     for await (const batch of log.read(turnId, 0, reading.signal)) {
@@ -296,7 +302,9 @@ export function runTurn(options: TurnOptions): Turn {
       writer.renew().catch(onRenewError);
     }
     expireQuestions(now);
-    if (!upstream || upstream.isQueued || isAsking()) {
+    // The clock is read once a tick, not once an event.
+    if (isAlive || !upstream || upstream.isQueued || isAsking()) {
+      isAlive = false;
       lastEventAt = now;
       return;
     }
@@ -370,6 +378,9 @@ export function runTurn(options: TurnOptions): Turn {
     prompt,
     get messageId() {
       return messageId;
+    },
+    get lastSeq() {
+      return lastSeq;
     },
     abandon: end,
     done: finished.promise,

@@ -57,9 +57,14 @@ export interface UpstreamTurn {
 /** A live connection to one session, shared by all turns of one identity in it. */
 export interface UpstreamSession {
   readonly isClosed: boolean;
+  /**
+   * Something that was stopped has not begun yet: without the connection nobody would stop it when
+   * it does. A session that nobody uses is kept open for it, though not for ever.
+   */
+  readonly isBusy?: boolean;
   prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn;
-  /** The messages so far, without the answer that is being written. */
-  history?(): Promise<UIMessage[]>;
+  /** The messages so far, without the answer that is being written, as this user may see them. */
+  history?(user: User): Promise<UIMessage[]>;
   /** The channels seen so far. */
   channels?(): Channel[];
   close(): void;
@@ -69,12 +74,13 @@ export interface UpstreamSession {
  * An agent behind the gateway. An implementation
  * - MUST reject `open` with a reason when the agent cannot be reached, and give up when `signal`
  *   aborts;
- * - MUST send each prompt exactly once, and MUST NOT throw from `prompt`: what goes wrong is told
- *   to the sink as an outcome;
+ * - MUST send each prompt exactly once, except for one that was lost by a stop of its own making;
+ * - MUST NOT throw from `prompt`: what goes wrong is told to the sink as an outcome;
  * - MUST queue by itself if the agent takes one prompt at a time, and say so with `isQueued`;
  * - MUST tell the sink of every open turn when the connection drops;
  * - MUST, on `stop`, stop that turn and no other: a prompt that is still queued is withdrawn, or
- *   stopped as soon as it begins;
+ *   stopped as soon as it begins, also when its turn is released before that: the session says so
+ *   with `isBusy`;
  * - MUST give a session to nobody but the identity it was opened for;
  * - MUST NOT call a sink after its `release`, nor from inside `prompt`;
  * - MUST NOT hold anything after `close`: no socket, no timer, no listener.

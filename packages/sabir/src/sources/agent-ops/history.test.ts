@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { agentOpsPerTest } from '../../../test/agent-ops-rig.ts';
 import { defaultScript, sayWhen } from '../../../test/agent-ops-script.ts';
 import { comparable } from '../../../test/comparable.ts';
-import { promptOf, until, watch } from '../../../test/upstream-turn.ts';
+import { ann, promptOf, until, watch } from '../../../test/upstream-turn.ts';
 import { foldChunks } from '../../fold.ts';
 import type { UIMessage } from '../../message.ts';
+import type { User } from '../../turns/upstream.ts';
 import { toHistory } from './history.ts';
 
 const { start, openAt } = agentOpsPerTest();
@@ -25,7 +26,7 @@ describe('a session’s history', () => {
       streamed.push(comparable(foldChunks(watched.chunks)));
     }
     session.close();
-    const history = await (await openAt(server)).history?.();
+    const history = await (await openAt(server)).history?.(ann);
     expect(history?.filter(({ role }) => role === 'assistant').map(comparable)).toEqual(streamed);
     expect(history?.filter(({ role }) => role === 'user')).toEqual(
       ['text', 'tool', 'toolerror'].map((name, at) => ({
@@ -50,14 +51,14 @@ describe('a session’s history', () => {
     await stopped.done;
     const slow = watch(session, promptOf('slow'));
     await until(() => slow.text === 'Half ');
-    expect(ids((await session.history?.()) ?? [])).toEqual([
+    expect(ids((await session.history?.(ann)) ?? [])).toEqual([
       'prompt-1-s',
       'turn-1-s',
       'prompt-2-s',
     ]);
     gate.resolve();
     await slow.done;
-    const history = (await session.history?.()) ?? [];
+    const history = (await session.history?.(ann)) ?? [];
     expect(ids(history)).toEqual(['prompt-1-s', 'turn-1-s', 'prompt-2-s', 'turn-2-s']);
     expect(history[1]).toMatchObject({ metadata: { outcome: 'stopped' } });
     expect(history[1]?.parts).toContainEqual({ ...text('Half '), state: 'done' });
@@ -65,7 +66,9 @@ describe('a session’s history', () => {
 
   it('comes from elsewhere where the server does not tell it', async () => {
     const server = await start({ release: 'head' });
-    await expect((await openAt(server)).history?.()).rejects.toMatchObject({ code: 'no-history' });
+    await expect((await openAt(server)).history?.(ann)).rejects.toMatchObject({
+      code: 'no-history',
+    });
     const asked: unknown[] = [];
     const history = async (sessionId: string, { id }: { id: string }) => {
       asked.push([sessionId, id]);
@@ -73,15 +76,46 @@ describe('a session’s history', () => {
     };
     const session = await openAt(server, { history });
     await watch(session, promptOf('hello')).done;
-    expect(ids((await session.history?.()) ?? [])).toEqual(['prompt-1-s', 'turn-1-s']);
+    expect(ids((await session.history?.(ann)) ?? [])).toEqual(['prompt-1-s', 'turn-1-s']);
     expect(asked).toEqual([['s', 'ann']]);
+  });
+
+  it('is read once for all who ask at the same time, and anew for who asks later', async () => {
+    const server = await start();
+    const session = await openAt(server);
+    await watch(session, promptOf('one')).done;
+    const read = await Promise.all(Array.from({ length: 100 }, () => session.history?.(ann)));
+    expect(read.every((messages) => messages?.length === 2)).toBe(true);
+    expect(server.connections).toHaveLength(2);
+    await watch(session, promptOf('two')).done;
+    expect(await session.history?.(ann)).toHaveLength(4);
+    expect(server.connections).toHaveLength(3);
+  });
+
+  it('is read with what proves who asks now, and never with that of another', async () => {
+    const server = await start();
+    const token = (asking: User) => String(asking.token);
+    const session = await openAt(server, { token });
+    const users = ['old', 'new', 'new'].map((given) => ({ ...ann, token: given }));
+    await Promise.all(users.map((user) => session.history?.(user)));
+    const shown = server.connections.slice(1).map(({ headers }) => headers.authorization);
+    expect(shown.toSorted()).toEqual(['Bearer new', 'Bearer old']);
+  });
+
+  it('from elsewhere does not wait long for a server that tells nothing', async () => {
+    const server = await start({ hasInit: false });
+    const kept = [{ id: 'm1', role: 'user', content: 'Hello' }];
+    const session = await openAt(server, { history: async () => kept });
+    const askedAt = Date.now();
+    expect(await session.history?.(ann)).toHaveLength(1);
+    expect(Date.now() - askedAt).toBeLessThan(3_000);
   });
 
   it('cannot be had from a server that is gone', async () => {
     const server = await start();
     const session = await openAt(server);
     server.fault({ refuse: 500 });
-    await expect(session.history?.()).rejects.toMatchObject({ code: 'upstream-unreachable' });
+    await expect(session.history?.(ann)).rejects.toMatchObject({ code: 'upstream-unreachable' });
   });
 });
 

@@ -23,7 +23,10 @@ export function createEventParser(maxLength: number): (text: string) => unknown 
       const { before, after, key, event } = frame;
       const end = text.length - after.length;
       const said = end < before.length ? '"' : text.slice(before.length, end);
-      if (!NOT_PLAIN.test(said) && text.length <= maxLength) return { ...event, [key]: said };
+      if (!NOT_PLAIN.test(said) && text.length <= maxLength) {
+        // A name that is known beforehand makes for a faster object.
+        return key === 'delta' ? { ...event, delta: said } : { ...event, content: said };
+      }
     }
     if (text.length > maxLength) return `(a frame of ${text.length} characters)`;
     let event: unknown;

@@ -3,10 +3,19 @@ import type { UIMessage } from '../../message.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import type { Channel } from '../../translator.ts';
 import type { Answer } from '../../turns/log.ts';
-import type { Prompt, TurnSink, UpstreamSession, UpstreamTurn } from '../../turns/upstream.ts';
+import type {
+  Prompt,
+  TurnSink,
+  UpstreamSession,
+  UpstreamTurn,
+  User,
+} from '../../turns/upstream.ts';
+import { isAboutEnd, isUnnamedEnd } from './is-about-end.ts';
+import { NamedTimers } from './named-timers.ts';
 import type { Socket, SocketListener } from './socket.ts';
+import { refusalOf, toAnswer, toPromptMessage } from './to-server.ts';
 import { type AgentOpsTranslator, createAgentOpsTranslator } from './translate.ts';
-import { createTurnWatch, type Flight, type Sighting } from './turn-watch.ts';
+import { createTurnWatch, type Flight, type Sighting, UNSEEN } from './turn-watch.ts';
 
 export type SessionOptions = {
   channel: Channel;
@@ -14,7 +23,7 @@ export type SessionOptions = {
   approvals: boolean;
   pingMs: number;
   settleMs: number;
-  history(): Promise<UIMessage[]>;
+  history(user: User): Promise<UIMessage[]>;
 };
 
 /** A prompt of ours, from when it is given to when the server is done with it. */
@@ -26,9 +35,13 @@ type Turn = {
   /** Held here, sent, begun on the server, over. */
   phase: 'held' | 'sent' | 'begun' | 'over';
   wantsStop: boolean;
+  /** An abort of ours, of another prompt, may have taken it out of the server's queue. */
+  mayBeCleared: boolean;
   isReleased: boolean;
   isClosed: boolean;
 };
+
+type TimerName = 'ping' | 'settle' | 'quiet' | 'doubt' | 'ghost';
 
 const DROPPED: TurnOutcome = {
   status: 'failed',
@@ -49,7 +62,7 @@ const QUIET_MS = 250;
  * that waits, and an abort clears the whole queue: only what is held here is safe from our own stop.
  */
 export class AgentOpsSession implements UpstreamSession, SocketListener {
-  readonly history: () => Promise<UIMessage[]>;
+  readonly history: (user: User) => Promise<UIMessage[]>;
   #options: SessionOptions;
   #watch: ReturnType<typeof createTurnWatch>;
   #socket: Socket | undefined;
@@ -59,7 +72,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   /** Those that were sent and are not released. */
   #listening = new Set<Turn>();
   #isSettling = false;
-  #timers = { ping: 0, settle: 0, quiet: 0, doubt: 0, ghost: 0 } as Record<TimerName, unknown>;
+  #timers = new NamedTimers<TimerName>();
   /** Pings since the last word. Not a time: a process that slept has not heard, but may yet. */
   #unanswered = 0;
   #isClosed = false;
@@ -74,6 +87,11 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     return this.#isClosed;
   }
 
+  get isBusy(): boolean {
+    const { wantsStop, phase } = this.#current ?? {};
+    return !this.#isClosed && ((wantsStop && phase === 'sent') || this.#watch.hasStray);
+  }
+
   /** Makes the session usable; what came before it was heard already. */
   attach(socket: Socket): void {
     if (this.#isClosed) {
@@ -81,7 +99,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
       return;
     }
     this.#socket = socket;
-    this.#timers.ping = unref(setInterval(() => this.#ping(), this.#options.pingMs));
+    this.#timers.repeat('ping', this.#options.pingMs, () => this.#ping());
   }
 
   channels(): Channel[] {
@@ -102,19 +120,18 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
         ...(prompt.errorText && { errorText: prompt.errorText }),
       }),
       flight: {
+        ...UNSEEN,
         content: prompt.text,
         channel: place,
-        isEchoed: false,
-        isOrphaned: false,
-        isKept: false,
-        isWaking: false,
       },
       phase: 'held',
       wantsStop: false,
+      mayBeCleared: false,
       isReleased: false,
       isClosed: false,
     };
-    if (this.#isClosed) this.#closeSoon(turn, DROPPED);
+    const refusal = this.#isClosed ? DROPPED : refusalOf(prompt);
+    if (refusal) this.#closeSoon(turn, refusal);
     else {
       this.#held.push(turn);
       this.#forgetGhost();
@@ -140,8 +157,10 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   event(event: unknown): void {
     this.#unanswered = 0;
     const current = this.#current;
+    if (this.#isSettling && isRunning(current) && isUnnamedEnd(event)) return;
     const sighting = this.#watch.see(event, current?.flight);
     if (sighting === 'ours') this.#give(event);
+    else if (sighting === 'stray') this.#abortStray();
     else if (current) this.#follow(current, sighting, event);
     // A turn that we take to be over may know better.
     else if (this.#listening.size > 0) this.#give(event);
@@ -157,7 +176,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     switch (sighting) {
       case 'begun':
         turn.phase = 'begun';
-        this.#clear('doubt');
+        this.#timers.clear('doubt');
         this.#give(event);
         if (turn.wantsStop) this.#abort();
         else if (turn.isReleased) this.#abandon(turn);
@@ -177,14 +196,25 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
         this.#finish(turn, true);
         break;
       case 'queue':
-        this.#clear('doubt');
+        this.#timers.clear('doubt');
+        this.#forgetGhost();
+        break;
+      case 'cleared':
+        if (turn.mayBeCleared) this.#doubt(turn);
         break;
       case 'doubtful':
-        this.#start('doubt', this.#options.settleMs, () => {
-          this.#close(turn, turn.flight.queued === undefined ? STOPPED : WITHDRAWN);
-          this.#finish(turn, true);
-        });
+        this.#doubt(turn);
     }
+  }
+
+  /** The server has nothing to do, and our turn has not begun: after a while it never will. */
+  #doubt(turn: Turn): void {
+    this.#start('doubt', this.#options.settleMs, () => {
+      this.#watch.forgetGhosts();
+      if (turn.mayBeCleared && !turn.wantsStop && !turn.isReleased) return this.#send(turn);
+      this.#close(turn, turn.flight.queued === undefined ? STOPPED : WITHDRAWN);
+      this.#finish(turn, true);
+    });
   }
 
   #give(event: unknown): void {
@@ -207,8 +237,14 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     turn.phase = 'sent';
     this.#current = turn;
     this.#listening.add(turn);
+    this.#send(turn);
+  }
+
+  #send(turn: Turn): void {
+    turn.mayBeCleared = false;
+    Object.assign(turn.flight, UNSEEN);
     this.#watch.sent();
-    this.#socket.send(toPromptMessage(turn.prompt, turn.flight.channel));
+    this.#socket?.send(toPromptMessage(turn.prompt, turn.flight.channel));
   }
 
   /** Only a turn of ours that runs is ever aborted: an abort stops whatever is running. */
@@ -224,14 +260,24 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
 
   #abort(): void {
     this.#socket?.send({ type: 'abort' });
+    // What was settling before is not what is waited for now.
+    this.#isSettling = false;
     this.#settle();
+  }
+
+  /** One that was given up has begun after all, in front of the prompt that was sent since. */
+  #abortStray(): void {
+    const next = this.#current;
+    if (next?.phase === 'sent') next.mayBeCleared = true;
+    this.#abort();
   }
 
   #answer(turn: Turn, { questionId, answer }: Answer): void {
     if (turn.phase !== 'begun') return;
-    this.#socket?.send({ type: 'answer', questionId, answer: toAnswer(answer) });
+    const told = toAnswer(answer);
+    this.#socket?.send({ type: 'answer', questionId, answer: told });
     // Newer servers tell it in another form, and some not at all.
-    this.#tell(turn, { type: 'status', data: { questionAnswered: questionId, answer } });
+    this.#tell(turn, { type: 'status', data: { questionAnswered: questionId, answer: told } });
   }
 
   #release(turn: Turn): void {
@@ -254,7 +300,10 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     const ghost = this.#held.length > 0 ? this.#current : undefined;
     if (!ghost?.isReleased || ghost.phase !== 'sent' || this.#isWaiting(ghost)) return;
     this.#start('ghost', this.#options.settleMs, () => {
-      if (this.#current === ghost && ghost.phase === 'sent') this.#finish(ghost, true);
+      if (this.#current !== ghost || ghost.phase !== 'sent' || this.#isWaiting(ghost)) return;
+      // It may begin all the same, and is not to be taken for the next then.
+      this.#watch.giveUp(ghost.flight, ghost.wantsStop);
+      this.#finish(ghost, true);
     });
   }
 
@@ -263,8 +312,8 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     turn.phase = 'over';
     if (this.#current !== turn) return;
     this.#current = undefined;
-    this.#clear('doubt');
-    this.#clear('ghost');
+    this.#timers.clear('doubt');
+    this.#timers.clear('ghost');
     if (!isClean || this.#isSettling) {
       this.#settle();
       this.#waitForQuiet();
@@ -285,11 +334,11 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   }
 
   #settled(): void {
-    this.#clear('settle');
-    this.#clear('quiet');
+    this.#timers.clear('settle');
+    this.#timers.clear('quiet');
     this.#isSettling = false;
     const turn = this.#current;
-    if (turn) {
+    if (turn?.phase === 'begun' && turn.wantsStop) {
       // The server never confirmed it. If the turn still runs, the next prompt waits behind it.
       this.#close(turn, STOPPED);
       this.#abandon(turn);
@@ -306,7 +355,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   #end(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const name of Object.keys(this.#timers)) this.#clear(name as TimerName);
+    this.#timers.clearAll();
     this.#socket?.close();
     const turns = [...this.#listening, ...this.#held];
     this.#held = [];
@@ -331,52 +380,11 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   }
 
   #start(name: TimerName, afterMs: number, run: () => void): void {
-    this.#clear(name);
-    if (!this.#isClosed) this.#timers[name] = unref(setTimeout(run, afterMs));
-  }
-
-  #clear(name: TimerName): void {
-    clearTimeout(this.#timers[name] as number);
-    this.#timers[name] = undefined;
+    if (!this.#isClosed) this.#timers.start(name, afterMs, run);
   }
 }
 
-type TimerName = 'ping' | 'settle' | 'quiet' | 'doubt' | 'ghost';
-
-/** A session is no reason for a process to live on. */
-function unref(timer: unknown): unknown {
-  // A number in browsers and workers.
-  if (typeof timer === 'object') (timer as { unref?(): void }).unref?.();
-  return timer;
-}
-
-function isAboutEnd(event: unknown): boolean {
-  const { type, data } = (event ?? {}) as { type?: unknown; data?: { runnerBusy?: unknown } };
-  if (type === 'status') return data?.runnerBusy === false;
-  return type === 'complete' || type === 'aborted' || type === 'message.finalize';
-}
-
-/** The server takes at most 8 files, and only as `data:` URLs. */
-function toPromptMessage(prompt: Prompt, channel: Channel): object {
-  const { text, attachments, body } = prompt;
-  const files = attachments.map(({ mediaType, url, filename }) => ({
-    type: 'file',
-    mime: mediaType,
-    url,
-    ...(filename !== undefined && { filename }),
-  }));
-  return {
-    type: 'prompt',
-    content: text,
-    ...(files.length > 0 && { attachments: files }),
-    ...(typeof body.model === 'string' && { model: body.model }),
-    channelType: channel.channelType,
-    channelId: channel.channelId,
-  };
-}
-
-/** The server knows only words and yes or no; it would make `[object Object]` of the rest. */
-function toAnswer(answer: unknown): string | boolean {
-  if (typeof answer === 'string' || typeof answer === 'boolean') return answer;
-  return JSON.stringify(answer) ?? '';
+/** Runs while the end of the one before is still awaited: it was in the server's queue then. */
+function isRunning(turn: Turn | undefined): boolean {
+  return turn?.phase === 'begun' && !turn.wantsStop;
 }

@@ -6,17 +6,27 @@ export type Flight = {
   readonly content: string;
   readonly channel: Channel;
   /** Known once the turn has begun. */
-  turnId?: string;
+  turnId?: string | undefined;
   /** The server has shown our message: what was under way before it is settled. */
   isEchoed: boolean;
   /** How many prompts leave the server's queue until ours has; nothing if ours is not in it. */
-  queued?: number;
+  queued?: number | undefined;
   /** The server keeps our message to itself until it is sent to the runner. */
   isKept: boolean;
   /** There is no runner yet. */
   isWaking: boolean;
   /** The runner went away: the server sends the prompt again, and another turn answers it. */
   isOrphaned: boolean;
+};
+
+/** What is known of a prompt that the server has not seen yet. */
+export const UNSEEN = {
+  turnId: undefined,
+  queued: undefined,
+  isEchoed: false,
+  isOrphaned: false,
+  isKept: false,
+  isWaking: false,
 };
 
 /** What an event means for the prompt that is on its way. */
@@ -35,6 +45,10 @@ export type Sighting =
   | 'withdrawn'
   /** The server's queue has changed. */
   | 'queue'
+  /** A prompt that was given up begins after all, and is to be stopped. */
+  | 'stray'
+  /** Such a turn is over. */
+  | 'cleared'
   /** Of our turn, or of nobody's. */
   | 'ours'
   /** Of another turn. */
@@ -48,7 +62,8 @@ type Loose = Record<string, unknown>;
  * Nothing links the two, so at most one prompt of ours is on its way at a time, and its turn is the
  * next that begins on its channel, unless the server told that our prompt waits: then the next
  * after ours has left the queue. What others ask and how their prompts queue is told to everybody,
- * in the same words. Owns what is known of others; the prompt on its way is the session's.
+ * in the same words. A prompt that was given up before it began may begin later, and then does so
+ * before ours. Owns what is known of others and of those; the prompt on its way is the session's.
  */
 export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
   const channels = new Map<string, Channel>();
@@ -57,6 +72,9 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
   let isLastAskOthers = false;
   let othersTurn: string | undefined;
   let isRunnerThere = true;
+  /** Prompts of ours that nobody waits for and that have not begun, in the order they were sent. */
+  let ghosts: { flight: Flight; wantsStop: boolean }[] = [];
+  let strayTurn: string | undefined;
 
   function noteChannel({ channelType, channelId }: Place): void {
     if (typeof channelType !== 'string' || typeof channelId !== 'string') return;
@@ -64,39 +82,69 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
     if (!channels.has(key)) channels.set(key, { channelType, channelId });
   }
 
-  /** Somebody's message is shown; true if it is ours. */
-  function seeAsked(content: unknown, flight: Flight | undefined): boolean {
-    const isUnseen = flight && flight.turnId === undefined && (!flight.isEchoed || flight.isKept);
-    if (isUnseen && flight.content === content) {
-      flight.isEchoed = true;
-      isLastAskOthers = false;
-      return true;
-    }
-    isLastAskOthers = true;
-    return false;
+  /** Somebody's message is shown; the prompt of ours that it is, if it is one. */
+  function seeAsked(content: unknown, flight: Flight | undefined): Flight | undefined {
+    const ours = [...ghosts.map((ghost) => ghost.flight), ...(flight ? [flight] : [])];
+    const asked = ours.find(
+      ({ content: sent, turnId, isEchoed, isKept }) =>
+        sent === content && turnId === undefined && (!isEchoed || isKept),
+    );
+    if (asked) asked.isEchoed = true;
+    isLastAskOthers = !asked || asked !== flight;
+    return asked;
   }
 
   function seePending(content: unknown, flight: Flight | undefined): void {
-    if (seeAsked(content, flight) && flight) flight.isKept = true;
+    const asked = seeAsked(content, flight);
+    if (asked) asked.isKept = true;
   }
 
   function seeUser(message: SessionMessage, flight: Flight | undefined): void {
     noteChannel(message);
-    if (!seeAsked(message.content, flight)) othersAsked++;
-    else if (flight?.isKept) {
-      flight.isKept = false;
-      flight.queued = 0;
+    const asked = seeAsked(message.content, flight);
+    if (!asked) othersAsked++;
+    else if (asked.isKept) {
+      asked.isKept = false;
+      asked.queued = 0;
     }
+  }
+
+  /** Takes the one out whose turn this must be; ours cannot come before it. */
+  function takeGhost(place: Place, flight: Flight | undefined): 'stray' | 'foreign' | undefined {
+    const ghost = ghosts.find(({ flight: { channel } }) => isSamePlace(place, channel));
+    if (!ghost || !isNext(ghost.flight)) return undefined;
+    if (flight && isSamePlace(place, flight.channel) && isPast(ghost.flight, flight)) {
+      ghosts = [];
+      return undefined;
+    }
+    ghosts = ghosts.filter((other) => other !== ghost);
+    return ghost.wantsStop ? 'stray' : 'foreign';
+  }
+
+  /** Ours has left the queue, or was shown and the other was not: the other never will be. */
+  function isPast(ghost: Flight, flight: Flight): boolean {
+    return flight.queued === 0 || (flight.isEchoed && !ghost.isEchoed);
   }
 
   function seeBegin(id: unknown, place: Place, flight: Flight | undefined): Sighting {
     if (typeof id !== 'string' || flight?.turnId === id) return 'ours';
     noteChannel(place);
+    // Some servers say it in both dialects.
+    if (id === othersTurn) return 'foreign';
+    const ghost = takeGhost(place, flight);
+    if (ghost) {
+      othersTurn = id;
+      if (ghost === 'stray') strayTurn = id;
+      return ghost;
+    }
     const isOurChannel = !flight || isSamePlace(place, flight.channel);
     if (flight && isOurChannel && isNext(flight)) {
       flight.turnId = id;
       flight.isOrphaned = false;
       othersTurn = undefined;
+      strayTurn = undefined;
+      // What was sent before it would have begun before it.
+      ghosts = [];
       return 'begun';
     }
     othersAsked = Math.max(0, othersAsked - 1);
@@ -127,7 +175,9 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
       return isClean ? 'ended' : 'cut';
     }
     if (id == null || id === othersTurn) othersTurn = undefined;
-    return 'foreign';
+    if (strayTurn === undefined || (id != null && id !== strayTurn)) return 'foreign';
+    strayTurn = undefined;
+    return 'cleared';
   }
 
   function seeStatus(status: SessionStatus, flight: Flight | undefined): Sighting {
@@ -140,7 +190,10 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
     }
     if (status.promptQueued === true || isDequeued) {
       if (unbegun) seeQueue(status, unbegun);
-      if (isDequeued) othersTurn = undefined;
+      if (isDequeued) {
+        othersTurn = undefined;
+        strayTurn = undefined;
+      }
       return 'queue';
     }
     if (status.runnerDisconnected || status.watchdogRecovery) {
@@ -152,7 +205,7 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
     if (!isIdle) return unbegun ? 'foreign' : 'ours';
     othersTurn = undefined;
     othersAsked = 0;
-    if (!unbegun) return seeEnd(undefined, flight, false);
+    if (!unbegun || strayTurn !== undefined) return seeEnd(undefined, flight, false);
     const isKnown = unbegun.isEchoed || unbegun.queued !== undefined;
     return isKnown && !unbegun.isWaking ? 'doubtful' : 'foreign';
   }
@@ -173,7 +226,15 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
   /** What names no turn: of ours, unless ours still waits behind another. */
   function seeUnnamed(flight: Flight | undefined): Sighting {
     if (flight?.turnId !== undefined) return 'ours';
+    if (flight && ghosts.some((ghost) => !isPast(ghost.flight, flight))) return 'foreign';
     return flight && !flight.queued && othersTurn === undefined ? 'ours' : 'foreign';
+  }
+
+  /** One that fails before it begins does not begin. */
+  function seeError(flight: Flight | undefined): Sighting {
+    const isBefore = flight?.turnId === undefined && othersTurn === undefined;
+    if (isBefore && takeGhost({}, flight)) return 'foreign';
+    return seeUnnamed(flight);
   }
 
   function seeInit({ session, data }: { session?: Loose; data?: Loose }): void {
@@ -195,6 +256,17 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
     /** Nobody asks for this turn any more; as long as it runs, it is like another's. */
     abandon(flight: Flight): void {
       othersTurn = flight.turnId;
+    },
+    /** Nobody waits any more for this prompt to begin, but it may. */
+    giveUp(flight: Flight, wantsStop: boolean): void {
+      ghosts.push({ flight, wantsStop });
+    },
+    forgetGhosts(): void {
+      ghosts = [];
+    },
+    /** Something is still to be stopped when it begins. */
+    get hasStray(): boolean {
+      return ghosts.some(({ wantsStop }) => wantsStop);
     },
     sent(): void {
       isLastAskOthers = false;
@@ -223,8 +295,9 @@ export function createTurnWatch(dialect: 'auto' | 'v2' | 'snapshot') {
         case 'complete':
         case 'aborted':
           return seeEnd(undefined, flight, said.type === 'complete');
-        case 'agentStatus':
         case 'error':
+          return seeError(flight);
+        case 'agentStatus':
           return seeUnnamed(flight);
         case 'status':
           return isObject(said.data) ? seeStatus(said.data as SessionStatus, flight) : 'ours';

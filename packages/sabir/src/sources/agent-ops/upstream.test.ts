@@ -16,13 +16,15 @@ describe('what is sent', () => {
       await openAt({ url: `${server.httpUrl}/` }, { token, WebSocket }, 'a/b ?');
       await openAt({ url: `${server.url}/api/sessions/:id/ws?role=client` }, { WebSocket });
       await openAt({ url: `${server.httpUrl}/api/sessions/{sessionId}/ws` }, { WebSocket });
-      const url = (id: string) => `${server.url}/api/sessions/${id}/ws?by=function`;
-      await openAt({ url: '' }, { url, WebSocket }, 'x y');
+      // A function is given the id as it is.
+      const url = (id: string) =>
+        `${server.url}/api/sessions/${encodeURIComponent(id)}/ws?by=function`;
+      await openAt({ url: '' }, { url, WebSocket }, 'x y/%');
       expect(server.connections.map((connection) => connection.url)).toEqual([
         '/api/sessions/a%2Fb%20%3F/ws?role=client',
         '/api/sessions/s/ws?role=client',
         '/api/sessions/s/ws',
-        '/api/sessions/x%20y/ws?by=function',
+        '/api/sessions/x%20y%2F%25/ws?by=function',
       ]);
       expect(server.connections[0]?.headers.authorization).toBe('Bearer secret of ann');
       expect(server.connections[1]?.headers.authorization).toBeUndefined();
@@ -46,6 +48,35 @@ describe('what is sent', () => {
       await expect(openAt(server, {}, id)).rejects.toMatchObject({ code: 'not-found' });
     }
     expect(server.connections).toEqual([]);
+    // Who makes the address themselves knows what it leads to.
+    const asked: string[] = [];
+    const url = (id: string) => {
+      asked.push(id);
+      return `${server.url}/api/sessions/s/ws`;
+    };
+    for (const id of ['', '.', '..']) await openAt({ url: '' }, { url }, id);
+    expect(asked).toEqual(['', '.', '..']);
+  });
+
+  it.each([
+    ['nine files', Array.from({ length: 9 }, () => 'data:,x')],
+    ['a file that is elsewhere', ['data:,x', 'https://example.com/a.png']],
+  ])('prompts nothing that the server would refuse: %s', async (_, urls) => {
+    const server = await start();
+    const session = await openAt(server);
+    const attachments = urls.map((url) => ({ url, mediaType: 'image/png' }));
+    const refused = watch(session, promptOf('refused', { attachments }));
+    expect(await refused.done).toMatchObject({ outcome: 'failed', code: 'bad-request' });
+    expect(refused.closed).toEqual([
+      {
+        status: 'failed',
+        code: 'bad-request',
+        message: 'The agent takes at most 8 files, as data URLs.',
+      },
+    ]);
+    const taken = attachments.slice(0, 8).map((file) => ({ ...file, url: 'DATA:,x' }));
+    await watch(session, promptOf('taken', { attachments: taken })).done;
+    expect(server.received('prompt').map(({ content }) => content)).toEqual(['taken']);
   });
 
   it('prompts on web/default, with files and model as the server takes them', async () => {
@@ -81,16 +112,22 @@ describe('what is sent', () => {
   it('sends an answer as words, or as yes or no', async () => {
     const server = await start({ script: () => asking });
     const session = await openAt(server);
-    for (const answer of ['Yes', true, { choice: 1 }]) {
+    const shown: unknown[] = [];
+    for (const answer of ['Yes', true, { choice: 1 }, ['a', 'b']]) {
       const watched = watch(session, promptOf('ask'));
       await until(() => watched.chunks.some(({ type }) => type === 'data-question'));
       watched.turn.answer({ type: 'answer', questionId: 'q', answer });
       await watched.done;
+      const { data } = watched.chunks.findLast(({ type }) => type === 'data-question') as Asked;
+      shown.push(data.answer);
     }
     const answers = server.received('answer').map(({ answer }) => answer);
-    expect(answers).toEqual(['Yes', true, '{"choice":1}']);
+    expect(answers).toEqual(['Yes', true, '{"choice":1}', '["a","b"]']);
+    expect(shown).toEqual(['Yes', 'true', '{"choice":1}', '["a","b"]']);
   });
 });
+
+type Asked = { data: { answer?: string } };
 
 const asking: Script = async function* ({ answer }) {
   yield { ask: { questionId: 'q', text: 'Really?' } };

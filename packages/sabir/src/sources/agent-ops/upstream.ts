@@ -9,8 +9,9 @@ import { connect, type Target, type WebSocketConstructor } from './socket.ts';
 export type AgentOpsUpstreamOptions = {
   /**
    * Where the sessions are: an address with `:id` or `{sessionId}` in it, or the server's base, to
-   * which `/api/sessions/:id/ws?role=client` is added. A function is given the id already encoded.
-   * `http` and `https` become `ws` and `wss`.
+   * which `/api/sessions/:id/ws?role=client` is added. A function is given the id as it is: what it
+   * makes part of an address it has to encode, and ids like `..` are its to refuse. `http` and
+   * `https` become `ws` and `wss`.
    */
   url: string | ((sessionId: string) => string);
   /** Sent as `Authorization: Bearer`. */
@@ -44,7 +45,7 @@ const HISTORY_INIT_MS = 5_000;
  * Agent Ops behind the gateway: one socket for each session and identity.
  *
  * @example
- * createChatGateway({ upstream: agentOpsUpstream({ url, token: (user) => user.token }), … });
+ * createChatGateway({ upstream: agentOpsUpstream({ url, token: (user) => String(user.token) }), … });
  */
 export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
   const {
@@ -71,16 +72,16 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
   }
 
   /** The socket that is open told its messages when it was opened; a new one tells them as of now. */
-  async function readInit(sessionId: string, user: User): Promise<Init> {
+  async function readInit(target: Target): Promise<Init> {
     let init: Init = {};
-    const target = await targetOf(sessionId, user);
     const listener = {
       event: (event: unknown) => {
         if ((event as { type?: unknown } | null)?.type === 'init') init = event as Init;
       },
       drop: () => undefined,
     };
-    const patient = { ...target, initMs: HISTORY_INIT_MS };
+    // Who has them from elsewhere as well need not wait for a server that may never tell them.
+    const patient = { ...target, initMs: options.history ? INIT_MS : HISTORY_INIT_MS };
     const socket = await connect(patient, listener, new AbortController().signal);
     socket.close();
     return init;
@@ -88,15 +89,24 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
 
   return {
     async open({ sessionId, user, signal }) {
+      const reads = new Map<string, Promise<Init>>();
+      /** However many ask at once, one socket asks for all who prove in the same way who they are. */
+      const read = async (asking: User): Promise<Init> => {
+        const target = await targetOf(sessionId, asking);
+        const key = JSON.stringify([target.url, target.token, target.protocols]);
+        const reading = reads.get(key) ?? readInit(target).finally(() => reads.delete(key));
+        reads.set(key, reading);
+        return reading;
+      };
       const session = new AgentOpsSession({
         channel,
         dialect,
         approvals,
         pingMs,
         settleMs,
-        async history() {
-          const { session: told, data } = await readInit(sessionId, user);
-          const messages = told?.messages ?? (await options.history?.(sessionId, user));
+        async history(asking = user) {
+          const { session: told, data } = await read(asking);
+          const messages = told?.messages ?? (await options.history?.(sessionId, asking));
           if (!Array.isArray(messages)) throw new SabirError(NO_HISTORY);
           return toHistory(messages, data ?? {});
         },
@@ -128,10 +138,10 @@ type Init = { session?: { messages?: unknown }; data?: Record<string, unknown> }
 const PLACEHOLDER = /:id\b|\{sessionId\}/g;
 
 function toSocketUrl(given: AgentOpsUpstreamOptions['url'], sessionId: string): string {
+  if (typeof given === 'function') return toWebSocketScheme(given(sessionId));
   const id = encodeURIComponent(sessionId);
   // These would lead to other addresses, and there is no way to write them that does not.
   if (id === '' || id === '.' || id === '..') throw new SabirError(NOT_FOUND);
-  if (typeof given === 'function') return toWebSocketScheme(given(id));
   if (given.search(PLACEHOLDER) >= 0) return toWebSocketScheme(given.replace(PLACEHOLDER, id));
   const url = new URL(given);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/api/sessions/${id}/ws`;

@@ -104,7 +104,11 @@ describe('questions', () => {
     await tick();
     await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
     await expect(late).rejects.toMatchObject({ name: 'AbortError' });
-    expect(chunks.filter(({ type }) => type === 'data-question')).toEqual([QUESTION]);
+    const shown = chunks.filter(({ type }) => type === 'data-question');
+    expect(shown).toEqual([
+      QUESTION,
+      { ...QUESTION, data: expect.objectContaining({ status: 'withdrawn' }) },
+    ]);
     expect(unhandled).not.toHaveBeenCalled();
     process.off('unhandledRejection', unhandled);
   });

@@ -84,11 +84,42 @@ describe('texts', () => {
     expect(stats.malformed).toEqual({ 'text-start': 1 });
   });
 
-  it('cost nothing but the list they are returned in', () => {
+  it('begin with their first delta where nobody began them, and stay ended', () => {
+    const { pushed, stats } = translate([
+      START,
+      { type: 'text-delta', id: 'a', delta: 'x' },
+      { type: 'text-end', id: 'a' },
+      { type: 'text-delta', id: 'a', delta: 'late' },
+    ]);
+    expect(pushed).toEqual([
+      START,
+      { type: 'text-start', id: 'a' },
+      { type: 'text-delta', id: 'a', delta: 'x' },
+      { type: 'text-end', id: 'a' },
+    ]);
+    expect(stats.malformed).toEqual({ 'text-delta': 1 });
+  });
+});
+
+describe('what a source gave', () => {
+  it('may be written into afterwards', () => {
     const translator = createChunkTranslator();
-    translator.push({ type: 'text-start', id: 'a' });
-    const delta: Chunk = { type: 'text-delta', id: 'a', delta: 'x' };
-    expect(translator.push(delta)[0]).toBe(delta);
+    const delta = { type: 'text-delta', id: 'a', delta: 'one' };
+    const state = { step: 1 };
+    const data = { type: 'data-state', data: state };
+    const taken = [delta, data, delta].flatMap((chunk) => {
+      const chunks = translator.push(chunk);
+      delta.delta = 'two';
+      state.step = 2;
+      return chunks;
+    });
+    expect(taken.slice(2)).toEqual([
+      { type: 'text-delta', id: 'a', delta: 'one' },
+      { type: 'data-state', data: { step: 2 } },
+      { type: 'text-delta', id: 'a', delta: 'two' },
+    ]);
+    state.step = 3;
+    expect(taken[3]).toEqual({ type: 'data-state', data: { step: 2 } });
   });
 });
 

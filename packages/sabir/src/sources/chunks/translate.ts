@@ -1,6 +1,6 @@
 import { createAccumulatorCore } from '../../accumulator-core.ts';
 import { isObject, shapeOf, type Wire } from '../../chunk-shapes.ts';
-import type { Chunk } from '../../chunks.ts';
+import type { Chunk, ReasoningDeltaChunk, TextDeltaChunk } from '../../chunks.ts';
 import { createDowngrade } from '../../downgrade.ts';
 import { toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
@@ -33,6 +33,9 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
   const texts = { text: new Map<string, TextState>(), reasoning: new Map<string, TextState>() };
   const calls = createCalls();
+  const ended = new Set<string>();
+  /** Questions nobody has answered, by the ids of their parts. */
+  const questions = new Map<string, Wire>();
   const fit = createDowngrade(7);
   let out: Chunk[] = [];
   let isStarted = false;
@@ -45,7 +48,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   let lastWord: string | undefined;
 
   /** An ordinary delta of an open text needs no second look. */
-  function isPlainDelta(event: unknown): event is Chunk {
+  function isPlainDelta(event: unknown): event is TextDeltaChunk | ReasoningDeltaChunk {
     try {
       const { type } = event as Wire;
       if (type !== 'text-delta' && type !== 'reasoning-delta') return false;
@@ -67,8 +70,9 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
     write(chunk.messageId === messageId ? chunk : { ...chunk, messageId });
   }
 
+  /** A copy: a source may go on writing into what it gave, and a log tells it again later. */
   function write(chunk: Wire): void {
-    out.push(chunk as Chunk);
+    out.push(structuredClone(chunk) as Chunk);
   }
 
   function endText(kind: Block, id: string): void {
@@ -104,13 +108,15 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
       write(chunk);
       return !isOpen;
     }
-    if (!state) return false;
     if (chunk.type === `${kind}-end`) {
       open.delete(id);
-      if (!state.isCut) write(chunk);
-      return true;
+      ended.add(`${kind} ${id}`);
+      if (state && !state.isCut) write(chunk);
+      return state !== undefined;
     }
-    if (state.isCut) {
+    // What was ended stays ended; what was never begun begins now.
+    if (!state && ended.has(`${kind} ${id}`)) return false;
+    if (!state || state.isCut) {
       open.set(id, { step, isCut: false });
       write({ type: `${kind}-start`, id });
     }
@@ -122,6 +128,15 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   function takeMetadata(chunk: Wire): Wire {
     const { messageMetadata, ...rest } = chunk;
     return messageMetadata == null || isObject(messageMetadata) ? chunk : rest;
+  }
+
+  function seeQuestion(chunk: Wire): void {
+    const { id, data } = chunk;
+    if (!isObject(data)) return;
+    const key = id ?? data.questionId;
+    if (typeof key !== 'string') return;
+    if ((data.status ?? 'open') === 'open') questions.set(key, chunk);
+    else questions.delete(key);
   }
 
   /** True where the chunk is taken as it is. */
@@ -136,6 +151,9 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
       return taken === chunk || (taken !== undefined && type.startsWith('tool-output-'));
     }
     switch (type) {
+      case 'data-question':
+        seeQuestion(chunk);
+        break;
       case 'message-metadata': {
         const taken = takeMetadata(chunk);
         if (taken === chunk) write(chunk);
@@ -180,9 +198,13 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   /** Ends what is open, in the accumulator's order and with its words, then the turn. */
   function close(
     how: (accumulator: ReturnType<typeof createAccumulatorCore>['accumulator']) => void,
+    isPausing = false,
   ): void {
     cutTexts('text');
     cutTexts('reasoning');
+    for (const chunk of isPausing ? [] : questions.values()) {
+      write({ ...chunk, data: { ...(chunk.data as object), status: 'withdrawn' } });
+    }
     const { accumulator, internals } = createAccumulatorCore('');
     accumulator.start();
     if (isInStep) accumulator.startStep();
@@ -196,7 +218,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   function end(outcome: TurnOutcome | undefined): void {
     const said = outcome?.status === 'failed' ? outcome.message : undefined;
     const text = said === undefined ? undefined : toShownText(said, options.errorText);
-    close((accumulator) => accumulator.end(outcome, {}, text));
+    close((accumulator) => accumulator.end(outcome, {}, text), outcome?.status === 'paused');
   }
 
   /** What is wrong with the chunk, if something is. */
@@ -228,7 +250,11 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
       return isEnded;
     },
     push(event) {
-      if (isStarted && !isEnded && isPlainDelta(event)) return [event];
+      if (isStarted && !isEnded && isPlainDelta(event)) {
+        // Never the source's own object: it may be written into and given again.
+        const { type, id, delta } = event;
+        return [{ type, id, delta }];
+      }
       out = [];
       let type = '(no type)';
       let problem: keyof TranslatorStats | undefined = isEndedByUs ? undefined : 'malformed';

@@ -373,8 +373,9 @@ it('has a history where somebody keeps one', async () => {
     },
   });
   const session = await remembering.open({ sessionId: 's', user, signal });
-  expect(await session.history?.()).toEqual([{ id: 'm', role: 'user', parts: [] }]);
-  expect(asked).toEqual([{ sessionId: 's', user }]);
+  const other = { id: 'u', tenant: 'blue' };
+  expect(await session.history?.(other)).toEqual([{ id: 'm', role: 'user', parts: [] }]);
+  expect(asked).toEqual([{ sessionId: 's', user: other }]);
   const forgetful = asUpstream(texts);
   expect((await forgetful.open({ sessionId: 's', user, signal })).history).toBeUndefined();
 });

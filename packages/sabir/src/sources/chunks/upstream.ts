@@ -52,7 +52,7 @@ const DRAIN_MS = 5_000;
 export function asUpstream(handler: ChunkHandler, options: ChunkUpstreamOptions = {}): Upstream {
   const { history } = options;
   return {
-    async open({ sessionId, user, signal }) {
+    async open({ sessionId, signal }) {
       signal.throwIfAborted();
       const turns = new Set<RunningTurn>();
       let isClosed = false;
@@ -65,7 +65,7 @@ export function asUpstream(handler: ChunkHandler, options: ChunkUpstreamOptions 
           turns.add(turn);
           return turn;
         },
-        ...(history && { history: async () => history({ sessionId, user }) }),
+        ...(history && { history: async (user) => history({ sessionId, user }) }),
         close() {
           isClosed = true;
           for (const turn of turns) turn.drop();

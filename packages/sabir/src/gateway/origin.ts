@@ -1,0 +1,25 @@
+import { allowsOrigin, type Cors } from './cors.ts';
+
+/**
+ * Whether this request cannot be one that a foreign page had somebody's browser send with their
+ * cookies: such a request names its origin, and has no `Authorization`, which a page can only add
+ * where CORS lets it.
+ */
+export function isTrustedPage(request: Request, cors: Cors | undefined): boolean {
+  const { headers } = request;
+  const origin = headers.get('origin');
+  if (origin === null || headers.has('authorization') || isOwnPage(request, origin)) return true;
+  // A star lets everybody in, but nobody with cookies.
+  if (cors?.origins === '*' && headers.has('cookie')) return false;
+  return allowsOrigin(cors, origin);
+}
+
+/** Whether a page of this very server asks. */
+export function isOwnPage({ headers, url }: Request, origin: string): boolean {
+  // The browser's word, which no page can change. It holds behind a proxy that renames the host.
+  const site = headers.get('sec-fetch-site');
+  if (site !== null) return site === 'same-origin';
+  // Only hosts are compared: which scheme the browser used is not known behind a proxy.
+  const asking = URL.canParse(origin) ? new URL(origin).host : '';
+  return asking !== '' && asking === (headers.get('host') ?? new URL(url).host);
+}
