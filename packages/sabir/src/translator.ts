@@ -53,5 +53,5 @@ export function countSkipped(
   const isRoom = Object.hasOwn(counts, type) || Object.keys(counts).length < MAX_COUNTED_TYPES;
   const key = isRoom ? type : '(others)';
   counts[key] = (Object.hasOwn(counts, key) ? (counts[key] as number) : 0) + 1;
-  return counts[key] > 1 ? '' : key;
+  return counts[key] < 2 ? key : '';
 }

@@ -51,10 +51,15 @@ describe('memory', () => {
       }
     };
     await fill();
-    const before = collectGarbage();
-    await fill();
-    await fill();
-    expect(collectGarbage() - before).toBeLessThan(1_000_000);
+    // What else happens in this process may grow the heap once; what is kept grows it every time.
+    let grown = Infinity;
+    for (let tries = 0; tries < 4 && grown >= 1_000_000; tries++) {
+      const before = collectGarbage();
+      await fill();
+      await fill();
+      grown = collectGarbage() - before;
+    }
+    expect(grown).toBeLessThan(1_000_000);
   });
 
   it('lets go of what a turn said when it is forgotten, though a reader is still around', async () => {
