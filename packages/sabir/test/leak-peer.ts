@@ -26,8 +26,7 @@ const http = new Agent({ keepAlive: true });
 let turns = 0;
 
 /** One message, and its answer to the end; every tenth leaves in the middle of it. */
-function chat(): Promise<void> {
-  const n = turns++;
+function chat(n = turns++): Promise<void> {
   const isLeaving = n % 10 === 9;
   const kind = isLeaving ? 'Wait' : n % 3 === 0 ? '[rfc-tool]' : 'Say something';
   const text = `${kind} ${n}`;
@@ -58,14 +57,18 @@ function chat(): Promise<void> {
         });
       },
     );
-    sent.on('error', reject);
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      // A kept connection may be closed by the server in the moment it is used again.
+      if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(chat(n));
+      else reject(error);
+    });
     sent.end(body);
   });
 }
 
 async function run({ turns: count, atOnce }: { turns: number; atOnce: number }): Promise<void> {
   for (let done = 0; done < count; done += atOnce) {
-    await Promise.all(Array.from({ length: atOnce }, chat));
+    await Promise.all(Array.from({ length: atOnce }, () => chat()));
   }
 }
 
