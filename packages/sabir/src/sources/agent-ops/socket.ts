@@ -13,7 +13,7 @@ interface WebSocketLike {
   close(code?: number, reason?: string): void;
   /** `ws` has these three. Without the first a close waits for the other side. */
   terminate?(): void;
-  on?(event: 'message', listener: (data: unknown, isBinary: boolean) => void): unknown;
+  on?(event: 'message', listener: (data: Uint8Array, isBinary: boolean) => void): unknown;
   removeAllListeners?(event: 'message'): unknown;
 }
 
@@ -138,7 +138,7 @@ export function connect(
     };
     // `ws` makes an event object of every message for those who listen in the standard way.
     if (socket.on) {
-      socket.on('message', (data, isBinary) => receive(isBinary ? decode(data) : String(data)));
+      socket.on('message', (data, isBinary) => receive(isBinary ? decode(data) : data.toString()));
     } else {
       socket.onmessage = ({ data }: { data: unknown }) => {
         receive(typeof data === 'string' ? data : decode(data));
