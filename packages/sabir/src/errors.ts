@@ -58,7 +58,7 @@ export const METHOD_NOT_ALLOWED = {
   status: 405,
   retryable: false,
   userMessage: 'This address only takes messages.',
-  remedy: 'Use POST.',
+  remedy: 'See the allow header.',
 } as const;
 export const UPSTREAM_UNREACHABLE = {
   code: 'upstream-unreachable',
