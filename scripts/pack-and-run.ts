@@ -90,7 +90,8 @@ try {
   const chat = join(project, 'built/chat.js');
   writeFileSync(chat, readFileSync(chat, 'utf8').replaceAll(/from '(\.\/\w+)'/g, "from '$1.js'"));
   writeFileSync(join(project, 'run.js'), RUN);
-  const html = must('node', ['run.js'], project);
+  // This Node, not the first one on the path: the machine's own may be older than the package allows.
+  const html = must(process.execPath, ['run.js'], project);
   console.log(
     `${blocks.length} pieces of documentation compile from ${filename}; the ten lines say:`,
   );
