@@ -1,6 +1,7 @@
 /**
  * What stands between an agent's WebSocket and a client: the gateway against `ai` 7's own pipe and
- * against a client directly on the socket. Four processes: agent, gateway, peer, and this one, the
+ * against a client directly on the socket; beside them a bare relay, which shows what any process
+ * in between costs on this machine. Five processes: agent, gateway, peer, relay, and this one, the
  * client; the operating system places them.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -73,7 +74,8 @@ export async function bench(): Promise<Report> {
   const agent = await start('upstream');
   const gateway = await start('sabir-server', String(agent.port));
   const peer = await start('ai-server', String(agent.port));
-  const servers = [agent, gateway, peer];
+  const relay = await start('relay', String(agent.port));
+  const servers = [agent, gateway, peer, relay];
   const chat = (session: string) => `/api/sessions/${session}/chat`;
   try {
     const rates = await interleaveAsync(ROUNDS, {
@@ -89,14 +91,18 @@ export async function bench(): Promise<Report> {
       readSocket(agent.port, session, on);
     const overPipe = (session: string, on: (chunk: { delta?: string }) => void) =>
       readSse(peer.port, `/socket/${session}`, on);
+    const overRelay = (session: string, on: (chunk: { delta?: string }) => void) =>
+      readSse(relay.port, `/relay/${session}`, on);
     const slow = await interleaveAsync(ROUNDS, {
       gateway: () => latency(1_000, 2, overGateway),
       direct: () => latency(1_000, 2, overSocket),
+      relay: () => latency(1_000, 2, overRelay),
     });
     const fast = await interleaveAsync(ROUNDS, {
       gateway: () => latency(10_000, 1, overGateway),
       direct: () => latency(10_000, 1, overSocket),
       pipe: () => latency(10_000, 1, overPipe),
+      relay: () => latency(10_000, 1, overRelay),
     });
     const ratio = (a: number[], b: number[]) => median(a.map((value, i) => value / (b[i] ?? 1)));
     const added = (a: Latency[], b: Latency[], key: keyof Latency) =>
@@ -113,6 +119,8 @@ export async function bench(): Promise<Report> {
         0.333,
       ),
     ];
+    const addedBy = (a: Latency[], b: Latency[]) =>
+      `p50 ${added(a, b, 'p50').toFixed(3)}, p99 ${added(a, b, 'p99').toFixed(3)} ms`;
     const perSecond = (values: number[]) => `${Math.round(median(values) / 1000)} k chunks/s`;
     const both = (values: Latency[]) =>
       `p50 ${median(values.map(({ p50 }) => p50)).toFixed(3)}, p99 ${median(values.map(({ p99 }) => p99)).toFixed(3)} ms`;
@@ -132,10 +140,12 @@ export async function bench(): Promise<Report> {
         '1,000/s: gateway': both(slow.gateway),
         '1,000/s: directly on the socket': both(slow.direct),
         '1,000/s: the RFC allows to add': '5 ms',
+        '1,000/s: a bare relay adds': addedBy(slow.relay, slow.direct),
         '10,000/s: gateway': both(fast.gateway),
         '10,000/s: ai 7 pipe': both(fast.pipe),
         '10,000/s: directly on the socket': both(fast.direct),
-        '10,000/s: the pipe adds, p50': `${pipeAdds.toFixed(3)} ms`,
+        '10,000/s: the pipe adds': addedBy(fast.pipe, fast.direct),
+        '10,000/s: a bare relay adds': addedBy(fast.relay, fast.direct),
       },
     };
   } finally {

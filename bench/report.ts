@@ -68,7 +68,7 @@ export async function interleaveAsync<Name extends string, Result>(
     Name,
     Result[]
   >;
-  for (const name of names) await candidates[name]();
+  for (let warm = 0; warm < 2; warm++) for (const name of names) await candidates[name]();
   for (let round = 0; round < rounds; round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       results[name].push(await candidates[name]());

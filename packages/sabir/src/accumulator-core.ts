@@ -63,7 +63,9 @@ export function createAccumulatorCore(messageId: string) {
   function write(chunk: Chunk): void {
     if (isEnded) return;
     start();
-    chunks.push(chunk);
+    // An array that begins with something in it does not make room for sixteen more.
+    if (chunks.length > 0) chunks.push(chunk);
+    else chunks = [chunk];
   }
 
   function isKnown(toolCallId: string): boolean {
@@ -87,7 +89,8 @@ export function createAccumulatorCore(messageId: string) {
       blockId = `${kind}-${++blocks}`;
       write({ type: `${kind}-start`, id: blockId });
     }
-    write({ type: `${kind}-delta`, id: blockId, delta: text });
+    // Not put together: a string made anew for each delta is slow to compare and has to be kept.
+    write({ type: kind === 'text' ? 'text-delta' : 'reasoning-delta', id: blockId, delta: text });
   }
 
   /** Ends the open text or reasoning block; the next delta begins a new part. */

@@ -42,6 +42,7 @@ export type ViewOptions = {
 };
 
 const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n');
+const DONE = new TextEncoder().encode(SSE_DONE);
 
 /**
  * One viewer of one turn: reads the log from a cursor and writes SSE. It is pulled, so a slow
@@ -51,7 +52,6 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
   const { log, turn, after, client, expiresAt } = options;
   const { turnId } = turn;
   const reading = new AbortController();
-  const encoder = new TextEncoder();
   const encode = createFrameEncoder(turnId, client, after);
   // What came before the cursor is read too: the downgrade has to know what this client has seen,
   // and so has a farewell.
@@ -79,7 +79,7 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
   }
 
   /** `isBehind`: the batch was there before this viewer asked for it. */
-  function toText(batch: LoggedChunk[], isBehind: boolean): string | undefined {
+  function toFrames(batch: LoggedChunk[], isBehind: boolean): Uint8Array | undefined {
     const isReplay = isFirst && turn.lastSeq > after;
     // What was seen goes through the encoder all the same, and is never merged with what was not.
     const found = batch.findIndex(({ seq }) => seq > after);
@@ -100,9 +100,9 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
     }
     hasFinished ||= batch.at(-1)?.chunk.type === 'finish';
     if (first > 0) encode(batch.slice(0, first));
-    const text = encode(fresh);
-    if (isReplay) options.onReplay?.(encoder.encode(text).length);
-    return text;
+    const frames = encode(fresh);
+    if (isReplay) options.onReplay?.(frames.length);
+    return frames;
   }
 
   /** The turn goes on, this viewer does not. */
@@ -113,8 +113,8 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
     if (isOver) return;
     if (!options.isResuming) {
       const closings = closingsOf(seen, turn.messageId, { status: 'failed', code, message });
-      const text = encode(closings.map((chunk) => ({ seq: 0, chunk })));
-      controller.enqueue(encoder.encode(text + SSE_DONE));
+      controller.enqueue(encode(closings.map((chunk) => ({ seq: 0, chunk }))));
+      controller.enqueue(DONE);
     }
     controller.close();
     depart('let-go');
@@ -136,18 +136,18 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
       if (isOver) return true;
       if (!isWhole) letGo(controller, SHUTTING_DOWN);
       else {
-        controller.enqueue(encoder.encode(SSE_DONE));
+        controller.enqueue(DONE);
         controller.close();
         depart('ended');
       }
       return true;
     }
-    const text = toText(next.value, !hasWaited);
-    if (text === undefined) {
+    const frames = toFrames(next.value, !hasWaited);
+    if (frames === undefined) {
       options.onSlow?.();
       letGo(controller, VIEWER_TOO_SLOW);
-    } else if (text !== '') controller.enqueue(encoder.encode(text));
-    return text !== '';
+    } else if (frames.length > 0) controller.enqueue(frames);
+    return frames?.length !== 0;
   }
 
   return new ReadableStream<Uint8Array>(

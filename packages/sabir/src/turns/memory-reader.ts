@@ -1,8 +1,10 @@
+import type { Chunk } from '../chunks.ts';
 import type { LoggedChunk } from './log.ts';
 
 /** As much of a turn as its readers need. */
 export type ReadableTurn = {
-  chunks: LoggedChunk[];
+  /** A chunk's number follows from its place: the first is 1, and none is ever taken out. */
+  chunks: Chunk[];
   isEnded: boolean;
   /** The log was closed: nothing more is given, though there may be more. */
   isLetGo: boolean;
@@ -11,6 +13,15 @@ export type ReadableTurn = {
 };
 
 type Result = IteratorResult<LoggedChunk[], undefined>;
+
+/** Made for whoever reads, not kept: most of what a long turn keeps are its chunks. */
+export function numberedFrom(chunks: readonly Chunk[], start: number): LoggedChunk[] {
+  const numbered: LoggedChunk[] = [];
+  for (let i = start; i < chunks.length; i++) {
+    numbered.push({ seq: i + 1, chunk: chunks[i] as Chunk });
+  }
+  return numbered;
+}
 
 const DONE: Result = { done: true, value: undefined };
 
@@ -43,7 +54,7 @@ export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefi
     const turn = this.#turn;
     if (!turn || turn.isLetGo || this.#signal.aborted) return this.return();
     if (this.#cursor < turn.chunks.length) {
-      const value = turn.chunks.slice(this.#cursor);
+      const value = numberedFrom(turn.chunks, this.#cursor);
       this.#cursor += value.length;
       return Promise.resolve({ done: false, value });
     }
@@ -64,7 +75,7 @@ export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefi
     const { length } = turn.chunks;
     if (this.#cursor < length && !turn.isLetGo) {
       const isAtBatch = batch !== undefined && this.#cursor === length - batch.length;
-      const value = isAtBatch ? batch : turn.chunks.slice(this.#cursor);
+      const value = isAtBatch ? batch : numberedFrom(turn.chunks, this.#cursor);
       this.#cursor = length;
       turn.waiting.delete(this);
       this.#settle({ done: false, value });

@@ -5,7 +5,7 @@ import { chunkBytes, isClosing } from './chunk-bytes.ts';
 import { CommandQueue } from './command-queue.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
 import { closingsOf } from './lost.ts';
-import { MemoryReader, type ReadableTurn } from './memory-reader.ts';
+import { MemoryReader, numberedFrom, type ReadableTurn } from './memory-reader.ts';
 import { startTimeout, type Timer } from './timers.ts';
 
 export type MemoryTurnLogOptions = {
@@ -93,9 +93,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   function write(turn: Turn, chunks: Chunk[], bytes: number): void {
     const { info, chunks: log, waiting } = turn;
     const before = log.length;
-    for (const chunk of chunks) log.push({ seq: ++info.lastSeq, chunk });
+    for (const chunk of chunks) log.push(chunk);
+    info.lastSeq = log.length;
     turn.bytes += bytes;
-    if (waiting.size > 0) wake(turn, log.slice(before));
+    if (waiting.size > 0) wake(turn, numberedFrom(log, before));
   }
 
   function end(turn: Turn, outcome: TurnOutcome): void {
@@ -115,8 +116,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   function isLive(turn: Turn, time = now()): boolean {
     if (turn.isEnded) return false;
     if (time < turn.leaseEnd) return true;
-    const stored = turn.chunks.map(({ chunk }) => chunk);
-    const closings = closingsOf(stored, turn.info.messageId, { status: 'lost' });
+    const closings = closingsOf(turn.chunks, turn.info.messageId, { status: 'lost' });
     write(turn, closings, bytesOf(closings));
     end(turn, { status: 'lost' });
     return false;

@@ -70,7 +70,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   /** The one on its way, also when nobody waits for it any more. */
   #current: Turn | undefined;
   /** Those that were sent and are not released. */
-  #listening = new Set<Turn>();
+  #listening: readonly Turn[] = [];
   #isSettling = false;
   #timers = new NamedTimers<TimerName>();
   /** Pings since the last word. Not a time: a process that slept has not heard, but may yet. */
@@ -163,7 +163,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     else if (sighting === 'stray') this.#abortStray();
     else if (current) this.#follow(current, sighting, event);
     // A turn that we take to be over may know better.
-    else if (this.#listening.size > 0) this.#give(event);
+    else if (this.#listening.length > 0) this.#give(event);
     if (this.#isSettling && isAboutEnd(event)) this.#waitForQuiet();
   }
 
@@ -236,7 +236,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     if (!turn) return;
     turn.phase = 'sent';
     this.#current = turn;
-    this.#listening.add(turn);
+    this.#listening = [...this.#listening, turn];
     this.#send(turn);
   }
 
@@ -283,7 +283,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   #release(turn: Turn): void {
     if (turn.isReleased) return;
     turn.isReleased = true;
-    this.#listening.delete(turn);
+    this.#listening = this.#listening.filter((other) => other !== turn);
     if (turn.phase === 'held') this.#held = this.#held.filter((other) => other !== turn);
     // One that was not begun, or is being stopped, still has to be followed to its end.
     if (turn.phase === 'begun' && !turn.wantsStop) this.#abandon(turn);
@@ -364,7 +364,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
       turn.phase = 'over';
       this.#close(turn, DROPPED);
     }
-    this.#listening.clear();
+    this.#listening = [];
   }
 
   #close(turn: Turn, outcome: TurnOutcome): void {

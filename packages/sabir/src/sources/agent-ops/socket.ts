@@ -49,7 +49,6 @@ export type Socket = {
 };
 
 const OPEN = 1;
-const decoder = new TextDecoder();
 
 /** Resolves when the server has introduced itself, or evidently never will. */
 export function connect(
@@ -131,17 +130,17 @@ export function connect(
       end(`The server closed the connection: ${event.code ?? ''} ${event.reason ?? ''}`.trim());
     };
     const parse = createEventParser(target.maxEventBytes);
-    const receive = (text: string) => {
-      const event = parse(text);
+    const receive = (data: string | Uint8Array) => {
+      const event = parse(data);
       listener.event(event);
       if (!isSettled && (event as { type?: unknown } | null)?.type === 'init') settle();
     };
     // `ws` makes an event object of every message for those who listen in the standard way.
     if (socket.on) {
-      socket.on('message', (data, isBinary) => receive(isBinary ? decode(data) : data.toString()));
+      socket.on('message', (data, isBinary) => receive(isBinary ? toBytes(data) : data));
     } else {
       socket.onmessage = ({ data }: { data: unknown }) => {
-        receive(typeof data === 'string' ? data : decode(data));
+        receive(typeof data === 'string' ? data : toBytes(data));
       };
     }
   });
@@ -175,9 +174,9 @@ function hangUp(socket: WebSocketLike): void {
   }
 }
 
-function decode(data: unknown): string {
-  const isBytes = data instanceof ArrayBuffer || ArrayBuffer.isView(data);
-  return isBytes ? decoder.decode(data as ArrayBuffer) : '';
+function toBytes(data: unknown): Uint8Array {
+  if (!ArrayBuffer.isView(data)) return new Uint8Array(data instanceof ArrayBuffer ? data : []);
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
 /** An error's own words, or those of what caused it: some platforms only say that it failed. */

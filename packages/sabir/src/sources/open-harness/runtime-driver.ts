@@ -21,7 +21,7 @@ export interface RuntimeDriver {
   /** The log of the turn that is running, if one is. */
   readonly live: LiveLog | undefined;
   /** Running or paused: the next message belongs to this run. */
-  readonly isOccupied: boolean;
+  isOccupied(): boolean;
   /** Takes the last user message to the runtime. What comes of it, failure too, is in the log. */
   send(messages: UIMessage[]): LiveLog;
   /** Ends the turn on the person's behalf, quietly, and then the run behind it. */
@@ -178,9 +178,7 @@ function createRuntimeDriver(runtime: Runtime, options: OpenHarnessOptions): Run
     get live() {
       return turn?.log;
     },
-    get isOccupied() {
-      return isOccupied();
-    },
+    isOccupied,
     send(messages) {
       const text = lastUserText(messages);
       const way = wayIn();

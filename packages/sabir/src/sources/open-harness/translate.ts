@@ -17,11 +17,11 @@ type Run = {
   id: string;
   nodeId: string;
   /** Which kinds had deltas since their last full block: that block repeats them. */
-  text: boolean;
-  reasoning: boolean;
+  text?: boolean;
+  reasoning?: boolean;
   calls: OpenCall[];
-  hasFailed: boolean;
-  isOver: boolean;
+  hasFailed?: boolean;
+  isOver?: boolean;
 };
 
 type InNode = { nodeId: string; runId: string };
@@ -138,11 +138,7 @@ export function createTranslator(
       run = {
         id: runId,
         nodeId,
-        text: false,
-        reasoning: false,
         calls: [],
-        hasFailed: false,
-        isOver: false,
       };
       runs.set(runId, run);
     }

@@ -95,7 +95,7 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
       if (driver.live === log) {
         for (const [id, other] of this.#chats) {
           // A runtime carries on with whichever chat wrote last.
-          if (other === driver || !other.isOccupied) this.#chats.delete(id);
+          if (other === driver || !other.isOccupied()) this.#chats.delete(id);
         }
         this.#chats.set(chatId, driver);
       }
@@ -114,7 +114,7 @@ export class OpenHarnessChatTransport<M extends MessageLike = OpenHarnessUIMessa
     const given = this.#runtime;
     if (typeof given !== 'function') return this.#driverOf(given);
     const current = this.#chats.get(chatId);
-    if (current?.isOccupied) {
+    if (current?.isOccupied()) {
       if (trigger === 'submit-message') return current;
       current.stop();
     }
