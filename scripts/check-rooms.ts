@@ -20,7 +20,7 @@ const ROOMS = [
     'sse.ts',
     'chat-request.ts',
   ],
-  ['accumulator.ts', 'verify-shape.ts', 'partial-json.ts', 'message-draft.ts'],
+  ['accumulator.ts', 'verify-shape.ts', 'partial-json.ts', 'message-part.ts'],
   ['verify.ts', 'fold-tools.ts', 'live-log.ts', 'sse-response.ts'],
   ['fold.ts'],
   // What a source behind the gateway has to keep to; the rest of the room stands below.

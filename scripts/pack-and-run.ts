@@ -25,6 +25,8 @@ function versionOf(name: string): string {
   return `${name}@${all[name]}`;
 }
 
+const toPage = (name: string) => `docs/${name}.md`;
+
 const RUN = `
 import { JSDOM } from 'jsdom';
 const { window } = new JSDOM('<main></main>', { pretendToBeVisual: true });
@@ -64,7 +66,7 @@ try {
     project,
   );
   mkdirSync(join(project, 'app'));
-  const pages = ['README.md', 'docs/GETTING-STARTED.md', 'docs/OPEN-HARNESS.md'];
+  const pages = ['README.md', ...['GETTING-STARTED', 'OPEN-HARNESS', 'CHAT-STREAM'].map(toPage)];
   const blocks = pages.flatMap((page) => namedBlocks(readFileSync(join(ROOT, page), 'utf8')));
   for (const { name, code } of blocks) writeFileSync(join(project, 'app', name), code);
   writeFileSync(

@@ -6,7 +6,7 @@
  * the call of an earlier one. A step can hold an id twice, as a static and as a dynamic tool.
  */
 import type { ProviderMetadata } from './chunks.ts';
-import { define, type MessageDraft, type Part } from './message-draft.ts';
+import { copy, type Part } from './message-part.ts';
 import { createPartialJson, type PartialJson } from './partial-json.ts';
 
 /**
@@ -44,222 +44,191 @@ export type AnyToolPart = {
 
 /** The fields of all tool chunks, with those that AI SDK 7 sends beyond our own. */
 type ToolChunk = {
-  toolCallId: string;
+  type: string;
+  toolCallId?: string;
   toolName?: string;
   input?: unknown;
-  output?: unknown;
-  errorText?: string;
-  preliminary?: boolean;
-  providerExecuted?: boolean;
-  dynamic?: boolean;
-  providerMetadata?: ProviderMetadata;
-  title?: string;
-  toolMetadata?: unknown;
+  rawInput?: unknown;
+  inputTextDelta?: unknown;
   inputEncoding?: 'json' | 'text';
+  dynamic?: boolean;
+  approvalId?: string;
+  approvalDescriptor?: unknown;
+  inputSchemaInput?: unknown;
+  reason?: string;
+  isAutomatic?: boolean;
+  signature?: string;
+  providerExecuted?: boolean | null;
+  providerMetadata?: ProviderMetadata | null;
 };
 
-type StreamingInput = {
-  chunk: ToolChunk;
-  text: string;
-  /** What the parser has not read yet: it reads only when somebody looks. */
-  pending: string;
-  parser: PartialJson | undefined;
-  at: number;
+type StreamingInput = { chunk: ToolChunk; text: string; json: PartialJson };
+
+/** What a chunk brings into a part, by the state that it brings the part into. */
+const FIELDS = {
+  'input-streaming': ['inputEncoding', 'title', 'toolMetadata', 'providerExecuted'],
+  'input-available': ['input', 'title', 'toolMetadata', 'providerExecuted'],
+  'output-available': ['input', 'output', 'preliminary', 'toolMetadata', 'providerExecuted'],
+  'output-error': ['input', 'errorText', 'rawInput', 'toolMetadata', 'providerExecuted'],
 };
 
-const isDynamic = (part: Part | undefined) => part?.type === 'dynamic-tool';
+const isDynamic = (part: Part) => part.type === 'dynamic-tool';
 const isTool = (part: Part) => isDynamic(part) || part.type.startsWith('tool-');
-const nameOf = (part: Part) =>
-  (isDynamic(part) ? part.toolName : part.type.slice('tool-'.length)) as string;
+const nameOf = (part: Part) => (part.toolName ?? part.type.slice('tool-'.length)) as string;
 
-export class ToolFold {
-  readonly #draft: MessageDraft;
-  readonly #inputs = new Map<string, StreamingInput>();
-  readonly #unread = new Set<StreamingInput>();
-  readonly #ofStep = new Map<string, number[]>();
-  readonly #last = new Map<string, number>();
+export type ToolFold = {
+  push(chunk: ToolChunk): void;
+  /** Parses what has streamed in since somebody looked. To be called before anybody looks. */
+  readInputs(): void;
+};
 
-  constructor(draft: MessageDraft) {
-    this.#draft = draft;
-    this.#index();
-    // The clients go on with the inputs that a continued message was in the middle of.
-    for (const [toolCallId, places] of this.#ofStep) {
-      for (const at of places) {
-        const part = draft.parts[at] as Part;
-        if (part.state !== 'input-streaming') continue;
-        const chunk = { ...part, toolCallId, toolName: nameOf(part), dynamic: isDynamic(part) };
-        this.#stream(chunk, at, String(part.rawInput ?? ''));
-      }
+/**
+ * The fold of the tool chunks and of `start-step`, for the parts that there are. `put` writes a
+ * part, at the end if no place is given, and gives its place; `own` gives a part to write into.
+ */
+export function createToolFold(
+  parts: readonly Part[],
+  put: (part: Part, at?: number) => number,
+  own: (at?: number) => Part | undefined,
+): ToolFold {
+  const inputs = new Map<unknown, StreamingInput>();
+  // By their places, the inputs that have grown since somebody looked.
+  const unread = new Map<number | undefined, StreamingInput>();
+  // The places of a call in the last step that has it.
+  const calls = new Map<unknown, number[]>();
+  let stepAt = 0;
+
+  const inStep = (toolCallId: unknown) =>
+    (calls.get(toolCallId) ?? []).filter((at) => at >= stepAt);
+
+  const placeOf = (toolCallId: unknown) => inStep(toolCallId)[0] ?? calls.get(toolCallId)?.at(-1);
+
+  const placeInStep = ({ toolCallId, dynamic }: ToolChunk) =>
+    calls.get(toolCallId)?.find((at) => at >= stepAt && isDynamic(parts[at] as Part) === !!dynamic);
+
+  function note(toolCallId: unknown, at: number): void {
+    calls.set(toolCallId, [...inStep(toolCallId), at]);
+  }
+
+  function stream(chunk: ToolChunk, text: string): StreamingInput {
+    const input = { chunk, text, json: createPartialJson(text) };
+    inputs.set(chunk.toolCallId, input);
+    return input;
+  }
+
+  parts.forEach((part, at) => {
+    if (part.type === 'step-start') {
+      stepAt = at;
+      inputs.clear();
+    } else if (isTool(part)) {
+      const chunk = { ...part, toolName: nameOf(part), dynamic: isDynamic(part) };
+      note(part.toolCallId, at);
+      // The clients go on with the inputs that a continued message was in the middle of.
+      if (part.state === 'input-streaming') stream(chunk, `${part.rawInput ?? ''}`);
     }
-  }
-
-  #index(): void {
-    this.#ofStep.clear();
-    this.#last.clear();
-    this.#draft.parts.forEach((part, at) => {
-      if (part.type === 'step-start') this.#ofStep.clear();
-      else if (isTool(part)) this.#note(part.toolCallId as string, at);
-    });
-  }
-
-  #note(toolCallId: string, at: number): void {
-    const places = this.#ofStep.get(toolCallId);
-    if (places) places.push(at);
-    else this.#ofStep.set(toolCallId, [at]);
-    this.#last.set(toolCallId, at);
-  }
-
-  #stream(chunk: ToolChunk, at: number, text: string): void {
-    const input = { chunk, text, pending: text, parser: undefined, at };
-    this.#inputs.set(chunk.toolCallId, input);
-  }
-
-  #placeOf(toolCallId: string): number | undefined {
-    return this.#ofStep.get(toolCallId)?.[0] ?? this.#last.get(toolCallId);
-  }
-
-  #placeInStep(chunk: ToolChunk): number | undefined {
-    const { parts } = this.#draft;
-    const isWanted = (at: number) => isDynamic(parts[at]) === (chunk.dynamic === true);
-    return this.#ofStep.get(chunk.toolCallId)?.find(isWanted);
-  }
+  });
 
   /** Writes a part anew: what only its old state had goes; title, approval and metadata stay. */
-  #write(
-    at: number | undefined,
-    state: AnyToolState,
-    dynamic: boolean,
-    { toolCallId, toolName, providerExecuted, providerMetadata, title, toolMetadata }: ToolChunk,
-    fields: object,
-  ): number {
-    for (const unread of this.#unread) if (unread.at === at) this.#unread.delete(unread);
-    const old = (at === undefined ? {} : this.#draft.parts[at]) as Part;
-    const { input, output, errorText, rawInput, inputEncoding, preliminary, ...kept } = old;
-    const isAnswer = state === 'output-available' || state === 'output-error';
-    const type = dynamic ? 'dynamic-tool' : `tool-${toolName}`;
-    const part = define(
-      { ...kept, type, toolCallId, state },
-      {
-        ...fields,
-        toolName: dynamic ? toolName : undefined,
-        title,
-        toolMetadata,
-        providerExecuted: providerExecuted ?? undefined,
-        [isAnswer ? 'resultProviderMetadata' : 'callProviderMetadata']:
-          providerMetadata ?? undefined,
-      },
-    );
-    if (at !== undefined) {
-      this.#draft.put(at, part);
-      return at;
-    }
-    const added = this.#draft.add(part);
-    this.#note(toolCallId, added);
-    return added;
-  }
-
-  startInput(chunk: ToolChunk): void {
-    const { inputEncoding } = chunk;
-    const at = this.#placeInStep(chunk);
-    const place = this.#write(at, 'input-streaming', chunk.dynamic === true, chunk, {
-      inputEncoding,
-    });
-    this.#stream(chunk, place, '');
-  }
-
-  addInput(toolCallId: string, delta: string): void {
-    const input = this.#inputs.get(toolCallId);
-    if (input === undefined || typeof delta !== 'string') return;
-    const { chunk } = input;
-    let at = this.#placeInStep(chunk);
-    if (at !== input.at) {
-      // In another step the text goes on in a part of its own, and needs a tree of its own.
-      this.readInputs();
-      input.parser = undefined;
-      input.pending = input.text;
-    }
-    input.text += delta;
-    input.pending += delta;
-    if (at === undefined || this.#draft.parts[at]?.state !== 'input-streaming') {
-      const { inputEncoding, toolName, title, toolMetadata } = chunk;
-      const said = { toolCallId, toolName, title, toolMetadata } as ToolChunk;
-      at = this.#write(at, 'input-streaming', chunk.dynamic === true, said, { inputEncoding });
-    }
-    this.#draft.own(at).rawInput = input.text;
-    input.at = at;
-    this.#unread.add(input);
-  }
-
-  /** Parses what has streamed in since the last look. */
-  readInputs(): void {
-    for (const input of this.#unread) {
-      const part = this.#draft.own(input.at);
-      delete part.input;
-      if (input.chunk.inputEncoding === 'text') part.input = input.text;
-      else {
-        input.parser ??= createPartialJson();
-        input.parser.push(input.pending);
-        input.pending = '';
-        define(part, { input: input.parser.value });
-      }
-    }
-    this.#unread.clear();
-  }
-
-  setInput(chunk: ToolChunk): void {
-    const { input } = chunk;
-    const at = this.#placeInStep(chunk);
-    this.#write(at, 'input-available', chunk.dynamic === true, chunk, { input });
-  }
-
-  failInput(chunk: ToolChunk): void {
-    const { input, errorText, title: _, ...said } = chunk;
-    const at = this.#ofStep.get(chunk.toolCallId)?.[0];
+  function write(place: number | undefined, state: keyof typeof FIELDS, chunk: ToolChunk): number {
+    const { toolCallId, toolName } = chunk;
+    const old = parts[place as number];
+    const { input, output, errorText, rawInput, inputEncoding, preliminary, ...kept } =
+      old ?? ({} as Part);
     // A call that is there already decides which kind it is.
-    const dynamic = at === undefined ? chunk.dynamic === true : isDynamic(this.#draft.parts[at]);
-    this.#write(at, 'output-error', dynamic, said, { input, errorText });
+    const dynamic = old ? isDynamic(old) : chunk.dynamic;
+    const type = dynamic ? 'dynamic-tool' : `tool-${toolName}`;
+    const part = { ...kept, type, toolCallId, state };
+    copy(part, chunk, FIELDS[state]);
+    copy(part, {
+      toolName: dynamic ? toolName : null,
+      [state.startsWith('output') ? 'resultProviderMetadata' : 'callProviderMetadata']:
+        chunk.providerMetadata,
+    });
+    unread.delete(place);
+    const at = put(part, place);
+    if (!old) note(toolCallId, at);
+    return at;
   }
 
-  answer(chunk: ToolChunk, state: 'output-available' | 'output-error'): void {
-    const at = this.#placeOf(chunk.toolCallId);
-    if (at === undefined) return;
-    this.readInputs();
-    const part = this.#draft.parts[at] as Part;
-    const dynamic = isDynamic(part);
-    const { output, errorText, preliminary, title: _, ...said } = chunk;
-    const { input, rawInput } = part;
-    said.toolName = nameOf(part);
-    if (state === 'output-available')
-      this.#write(at, state, dynamic, said, { input, output, preliminary });
-    else
-      this.#write(at, state, dynamic, said, {
-        input,
-        errorText,
-        rawInput: dynamic ? undefined : rawInput,
-      });
+  function addInput({ toolCallId, inputTextDelta }: ToolChunk): void {
+    let input = inputs.get(toolCallId);
+    if (!input || typeof inputTextDelta !== 'string') return;
+    let at = placeInStep(input.chunk);
+    if (parts[at as number]?.state !== 'input-streaming') {
+      // The text goes on in a part of its own, and needs a tree of its own.
+      readInputs();
+      const said = { ...input.chunk, providerExecuted: null, providerMetadata: null };
+      at = write(at, 'input-streaming', said);
+      input = stream(said, input.text);
+    }
+    input.text += inputTextDelta;
+    input.json.push(inputTextDelta);
+    (own(at) as Part).rawInput = input.text;
+    unread.set(at, input);
   }
 
-  /** The part of a call, to be written into. */
-  own(toolCallId: string): Part | undefined {
-    const at = this.#placeOf(toolCallId);
-    return at === undefined ? undefined : this.#draft.own(at);
+  function readInputs(): void {
+    for (const [at, { chunk, text, json }] of unread) {
+      const part = own(at) as Part;
+      part.input = chunk.inputEncoding === 'text' ? text : json.value;
+      if (part.input === undefined) delete part.input;
+    }
+    unread.clear();
   }
 
-  ownByApproval(approvalId: string): Part | undefined {
-    const at = this.#draft.parts.findIndex(
-      (part) => isTool(part) && (part as Partial<AnyToolPart>).approval?.id === approvalId,
-    );
-    return at < 0 ? undefined : this.#draft.own(at);
+  function answer(chunk: ToolChunk, state: 'output-available' | 'output-error'): void {
+    const at = placeOf(chunk.toolCallId);
+    readInputs();
+    const part = parts[at as number];
+    if (!part) return;
+    write(at, state, {
+      ...chunk,
+      toolName: nameOf(part),
+      input: part.input,
+      rawInput: isDynamic(part) ? undefined : part.rawInput,
+    });
   }
 
-  startStep(): void {
-    this.#ofStep.clear();
+  function settle(at: number | undefined, fields: object): void {
+    copy(own(at) ?? {}, fields);
   }
 
-  /** To be called after parts were taken away. */
-  reset(): void {
-    this.#inputs.clear();
-    this.#unread.clear();
-    this.#index();
-  }
+  return {
+    readInputs,
+    push(chunk) {
+      const { type, toolCallId, approvalId } = chunk;
+      if (type === 'tool-input-delta') addInput(chunk);
+      else if (type === 'tool-input-start') {
+        write(placeInStep(chunk), 'input-streaming', chunk);
+        stream(chunk, '');
+      } else if (type === 'tool-input-available') {
+        write(placeInStep(chunk), 'input-available', chunk);
+      } else if (type === 'tool-input-error') write(inStep(toolCallId)[0], 'output-error', chunk);
+      else if (type === 'tool-output-available') answer(chunk, 'output-available');
+      else if (type === 'tool-output-error') answer(chunk, 'output-error');
+      else if (type === 'tool-output-denied')
+        settle(placeOf(toolCallId), { state: 'output-denied' });
+      else if (type === 'tool-approval-request') {
+        const approval = {
+          id: approvalId,
+          descriptor: chunk.approvalDescriptor,
+          inputSchemaInput: chunk.inputSchemaInput,
+          requestReason: chunk.reason,
+          isAutomatic: chunk.isAutomatic || null,
+          signature: chunk.signature,
+        };
+        settle(placeOf(toolCallId), { state: 'approval-requested', approval: copy({}, approval) });
+      } else if (type === 'tool-approval-response') {
+        const at = parts.findIndex(
+          (part) => isTool(part) && (part as AnyToolPart).approval?.id === approvalId,
+        );
+        settle(at, {
+          state: 'approval-responded',
+          approval: copy({ ...(parts[at]?.approval as object) }, chunk, ['approved', 'reason']),
+          providerExecuted: chunk.providerExecuted,
+          callProviderMetadata: chunk.providerMetadata,
+        });
+      } else if (type === 'start-step') stepAt = put({ type: 'step-start' });
+    },
+  };
 }

@@ -5,13 +5,15 @@
  * kill a client (a delta without its start, an unknown tool call) is ignored, so that nothing
  * here throws. And a field that has no value is absent, where the client leaves `undefined`.
  *
- * Owns which texts are open; parts are the draft's, tool calls the tool fold's. A delta costs the
+ * Owns the parts and which texts are open; tool calls are the tool fold's. Every message given
+ * out stays as it was: a part is copied the first time it changes after somebody looked, and
+ * parts that did not change are the same objects from one look to the next. A delta costs the
  * same however long the message is.
  */
-import { type Chunk, type DataChunk, isDataChunk, type ProviderMetadata } from './chunks.ts';
-import { ToolFold } from './fold-tools.ts';
+import type { Chunk, DataChunk, ProviderMetadata } from './chunks.ts';
+import { createToolFold, type ToolFold } from './fold-tools.ts';
 import type { UIMessage } from './message.ts';
-import { define, MessageDraft, type Part } from './message-draft.ts';
+import { copy, type Part } from './message-part.ts';
 
 export type Fold = {
   push(chunk: Chunk): void;
@@ -21,15 +23,6 @@ export type Fold = {
    * pushes write into it.
    */
   readonly message: UIMessage;
-};
-
-/** What AI SDK 7 says on chunks beyond what this library says itself. */
-type Extra = {
-  approvalDescriptor?: unknown;
-  inputSchemaInput?: unknown;
-  reason?: string;
-  isAutomatic?: boolean;
-  signature?: string;
 };
 
 type TextChunk = {
@@ -49,200 +42,131 @@ const WHOLE = new Map([
   ['steering-message', ['id', 'parts']],
 ]);
 
+// Neither an array nor a date.
 const isMergeable = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+  Object.prototype.toString.call(value) === '[object Object]';
 
 function merge(base: object, overrides: object): object {
   const merged: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(overrides)) {
-    if (key === '__proto__' || key === 'constructor' || key === 'prototype') continue;
-    if (value === undefined) continue;
-    const old = Object.hasOwn(merged, key) ? merged[key] : undefined;
-    merged[key] = isMergeable(old) && isMergeable(value) ? merge(old, value) : value;
+    if (value === undefined || /^(__proto__|constructor|prototype)$/.test(key)) continue;
+    merged[key] =
+      isMergeable(merged[key]) && isMergeable(value) ? merge(merged[key], value) : value;
   }
   return merged;
 }
 
-const dataKey = (type: string, id: unknown) => `${type}\0${id}`;
+/** By what data of the same type and id is found again. What has no id never is. */
+const dataKey = ({ type, id }: Part | DataChunk) => (id == null ? {} : `${type}\0${id}`);
 
 /**
  * A fold that is fed chunk by chunk. An assistant's `message` given to it is continued; one of
  * another role is not, as in the clients. Neither is written into.
  */
 export function createFold(message?: UIMessage): Fold {
-  const draft = new MessageDraft(
-    message?.role === 'assistant' ? message : { id: '', role: 'assistant', parts: [] },
-  );
-  const tools = new ToolFold(draft);
-  const texts = new Map<string, number>();
-  const reasonings = new Map<string, number>();
-  const data = new Map<string, number>();
+  let shown: UIMessage =
+    message?.role === 'assistant' ? message : { id: '', role: 'assistant', parts: [] };
+  // What the next message will be; of `head` everything but its parts.
+  const head = { ...shown };
+  const parts = [...shown.parts] as Part[];
+  let isChanged = false;
+
+  let tools: ToolFold;
+  let texts: Map<string, number>;
+  let reasonings: Map<string, number>;
+  let data: Map<unknown, number>;
   let hasFailed = false;
 
-  function indexData(): void {
-    data.clear();
-    draft.parts.forEach(({ type, id }, at) => {
-      const key = dataKey(type, id);
-      if (type.startsWith('data-') && id != null && !data.has(key)) data.set(key, at);
-    });
-  }
-  indexData();
-
-  function startText(open: Map<string, number>, chunk: TextChunk, part: Part): void {
-    const { providerMetadata } = chunk;
-    Object.assign(part, { text: '', state: 'streaming' });
-    open.set(chunk.id, draft.add(define(part, { providerMetadata })));
+  /** Puts a part behind the others or in the place of one; gives its place. */
+  function put(part: Part, at = parts.length): number {
+    parts[at] = part;
+    isChanged = true;
+    return at;
   }
 
-  function writeText(open: Map<string, number>, chunk: TextChunk, isEnd: boolean): void {
-    const at = open.get(chunk.id);
-    if (at === undefined) return;
-    const part = draft.own(at);
+  /** The part of a place, if there is one, to be written into. */
+  function own(at = -1): Part | undefined {
+    // A part that anybody has seen is in the message shown last, in the same place.
+    if (parts[at] && parts[at] === shown.parts[at]) put({ ...parts[at] }, at);
+    return parts[at];
+  }
+
+  /** Knows again what the parts tell, and nothing else. */
+  function begin(): void {
+    tools = createToolFold(parts, put, own);
+    texts = new Map();
+    reasonings = new Map();
+    // From the back, so that of two with the same id the first is found.
+    data = new Map(parts.map((part, at) => [dataKey(part), at] as const).reverse());
+  }
+  begin();
+
+  function startText(open: Map<string, number>, chunk: TextChunk, kind: Part): void {
+    const part = { ...kind, text: '', state: 'streaming' };
+    open.set(chunk.id, put(copy(part, chunk, ['providerMetadata'])));
+  }
+
+  function writeText(open: Map<string, number>, chunk: TextChunk, isEnd?: boolean): void {
+    const part = own(open.get(chunk.id));
+    if (!part) return;
+    if (chunk.providerMetadata) part.providerMetadata = chunk.providerMetadata;
     if (isEnd) {
       part.state = 'done';
-      if (chunk.citations != null) part.citations = chunk.citations;
+      copy(part, chunk, ['citations']);
       open.delete(chunk.id);
-    } else if (typeof chunk.delta === 'string') part.text = (part.text as string) + chunk.delta;
-    if (chunk.providerMetadata != null) part.providerMetadata = chunk.providerMetadata;
+    } else if (typeof chunk.delta === 'string') part.text += chunk.delta;
   }
 
   function addMetadata(added: unknown): void {
-    const { metadata } = draft;
     if (added == null) return;
-    if (metadata == null) draft.metadata = added;
-    else if (typeof metadata === 'object') draft.metadata = merge(metadata, Object(added));
-    draft.isChanged = true;
-  }
-
-  function addWhole(chunk: Chunk): void {
-    const fields = WHOLE.get(chunk.type);
-    if (fields) {
-      const part: Part = { type: chunk.type };
-      for (const field of fields) define(part, { [field]: (chunk as Part)[field] });
-      draft.add(part);
-    } else if (typeof chunk.type === 'string' && isDataChunk(chunk)) addData(chunk);
+    const { metadata } = head;
+    if (metadata == null) head.metadata = added;
+    else if (typeof metadata === 'object') head.metadata = merge(metadata, Object(added));
   }
 
   function addData(chunk: DataChunk): void {
     if (chunk.transient) return;
-    const key = dataKey(chunk.type, chunk.id);
-    const at = chunk.id == null ? undefined : data.get(key);
-    if (at !== undefined) draft.own(at).data = chunk.data;
-    else {
-      const added = draft.add({ ...chunk });
-      if (chunk.id != null) data.set(key, added);
-    }
-  }
-
-  function resetStep(): void {
-    draft.truncate(draft.parts.findLastIndex((part) => part.type === 'step-start') + 1);
-    texts.clear();
-    reasonings.clear();
-    tools.reset();
-    indexData();
-  }
-
-  function push(chunk: Chunk & Extra): void {
-    switch (chunk.type) {
-      case 'text-delta':
-      case 'text-end':
-        writeText(texts, chunk, chunk.type === 'text-end');
-        break;
-      case 'reasoning-delta':
-      case 'reasoning-end':
-        writeText(reasonings, chunk, chunk.type === 'reasoning-end');
-        break;
-      case 'text-start':
-        startText(texts, chunk, { type: 'text' });
-        break;
-      case 'reasoning-start':
-        startText(reasonings, chunk, { type: 'reasoning', id: chunk.id });
-        break;
-      case 'tool-input-delta':
-        tools.addInput(chunk.toolCallId, chunk.inputTextDelta);
-        break;
-      case 'tool-input-start':
-        tools.startInput(chunk);
-        break;
-      case 'tool-input-available':
-        tools.setInput(chunk);
-        break;
-      case 'tool-input-error':
-        tools.failInput(chunk);
-        break;
-      case 'tool-output-available':
-        tools.answer(chunk, 'output-available');
-        break;
-      case 'tool-output-error':
-        tools.answer(chunk, 'output-error');
-        break;
-      case 'tool-output-denied': {
-        const part = tools.own(chunk.toolCallId);
-        if (part) part.state = 'output-denied';
-        break;
-      }
-      case 'tool-approval-request': {
-        const { approvalId, approvalDescriptor, reason, isAutomatic, signature } = chunk;
-        const approval = {
-          descriptor: approvalDescriptor ?? undefined,
-          inputSchemaInput: chunk.inputSchemaInput,
-          requestReason: reason ?? undefined,
-          isAutomatic: isAutomatic || undefined,
-          signature: signature ?? undefined,
-        };
-        const part = tools.own(chunk.toolCallId);
-        if (!part) break;
-        part.state = 'approval-requested';
-        part.approval = define({ id: approvalId }, approval);
-        break;
-      }
-      case 'tool-approval-response': {
-        const { approvalId, approved, reason, providerExecuted, providerMetadata } = chunk;
-        const part = tools.ownByApproval(approvalId);
-        if (!part) break;
-        part.state = 'approval-responded';
-        const approval = { ...(part.approval as object), approved };
-        part.approval = define(approval, { reason: reason ?? undefined });
-        define(part, {
-          providerExecuted: providerExecuted ?? undefined,
-          callProviderMetadata: providerMetadata ?? undefined,
-        });
-        break;
-      }
-      case 'start':
-        if (chunk.messageId != null && chunk.messageId !== draft.id) {
-          draft.id = chunk.messageId;
-          draft.isChanged = true;
-        }
-        addMetadata(chunk.messageMetadata);
-        break;
-      case 'finish':
-      case 'message-metadata':
-        addMetadata(chunk.messageMetadata);
-        break;
-      case 'start-step':
-        tools.startStep();
-        draft.add({ type: 'step-start' });
-        break;
-      case 'reset-step':
-        resetStep();
-        break;
-      case 'error':
-        hasFailed = true;
-        break;
-      default:
-        addWhole(chunk);
-    }
+    const key = dataKey(chunk);
+    const part = own(data.get(key));
+    if (part) part.data = chunk.data;
+    else data.set(key, put({ ...chunk }));
   }
 
   return {
     push(chunk) {
+      const { type } = chunk;
       // Clients look at nothing behind an `error`.
-      if (!hasFailed) push(chunk);
+      if (hasFailed || typeof type !== 'string') return;
+      if (type === 'text-delta') writeText(texts, chunk);
+      else if (type === 'reasoning-delta') writeText(reasonings, chunk);
+      else if (type.startsWith('tool-') || type === 'start-step') tools.push(chunk);
+      else if (type === 'text-start') startText(texts, chunk, { type: 'text' });
+      else if (type === 'text-end') writeText(texts, chunk, true);
+      else if (type === 'reasoning-start') {
+        startText(reasonings, chunk, { type: 'reasoning', id: chunk.id });
+      } else if (type === 'reasoning-end') writeText(reasonings, chunk, true);
+      else if (type === 'start' || type === 'finish' || type === 'message-metadata') {
+        if (type === 'start') head.id = chunk.messageId ?? head.id;
+        addMetadata(chunk.messageMetadata);
+      } else if (type === 'reset-step') {
+        parts.length = parts.findLastIndex((part) => part.type === 'step-start') + 1;
+        begin();
+      } else if (type === 'error') hasFailed = true;
+      else if (WHOLE.has(type)) put(copy({ type }, chunk, WHOLE.get(type)));
+      else if (type.startsWith('data-')) addData(chunk as DataChunk);
     },
     get message() {
       tools.readInputs();
-      return draft.show();
+      if (
+        isChanged ||
+        parts.length < shown.parts.length ||
+        head.id !== shown.id ||
+        head.metadata !== shown.metadata
+      ) {
+        shown = { ...head, parts: parts.slice() as UIMessage['parts'] };
+        isChanged = false;
+      }
+      return shown;
     },
   };
 }

@@ -1,3 +1,4 @@
+import { createParser } from 'eventsource-parser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CLIENTS, runClientOnBytes } from '../test/real-clients.ts';
@@ -143,5 +144,92 @@ describe('createSseDecoder', () => {
   test('strips one byte order mark', () => {
     expect(decode(encoder.encode('\ufeffdata: 1\n\n'))).toEqual([{ data: '1' }]);
     expect(decode(encoder.encode('\ufeff\ufeffdata: 1\n\n'))).toEqual([]);
+  });
+
+  // The parser the AI SDK uses. It leaves the specification where it takes the characters "ï»¿"
+  // for a byte order mark too: no text here has them, and the next test holds us to U+FEFF.
+  test('reads whatever eventsource-parser reads, however it is split', () => {
+    const piece = fc.constantFrom(
+      ...['data', 'event', 'id', 'retry', 'dat', 'datas', 'Data', 'eve', 'i', ':', ': ', ' ', '\t'],
+      ...['\n', '\r', '\r\n', '\n\n', '\r\r', '\r\n\r\n', '\ufeff', '\0', 'x', '1', 'é', '€', '😀'],
+      ...['data: a', 'data:b', 'event: e', 'id: 1', 'id: \0', 'event:', 'id', ': ping', '\ud83d'],
+    );
+    // Bytes that are no UTF-8 as well, cut short or never to be completed.
+    const raw = fc.constantFrom([0xff], [0xc3], [0xe2, 0x82], [0xf0, 0x9f, 0x98], [0x80]);
+    const bytes = fc
+      .array(fc.oneof({ weight: 12, arbitrary: piece }, { weight: 1, arbitrary: raw }), {
+        maxLength: 40,
+      })
+      .map((parts) =>
+        Uint8Array.from(
+          parts.flatMap((part) => (typeof part === 'string' ? [...encoder.encode(part)] : part)),
+        ),
+      );
+    const theirs = (feed: (parse: (text: string) => void) => void) => {
+      const frames: SseFrame[] = [];
+      const parser = createParser({ onEvent: (frame) => frames.push(frame) });
+      feed((text) => parser.feed(text));
+      return frames;
+    };
+    fc.assert(
+      fc.property(bytes, fc.array(fc.nat({ max: 9 }), { maxLength: 60 }), (whole, sizes) => {
+        const pieces = split(whole, sizes);
+        const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+        expect(decode(...pieces)).toStrictEqual(
+          theirs((parse) => {
+            for (const part of pieces) parse(decoder.decode(part, { stream: true }));
+          }),
+        );
+      }),
+      { numRuns: 2000 },
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (texts) => {
+        expect(decode(...texts)).toStrictEqual(theirs((parse) => texts.forEach(parse)));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('takes only U+FEFF for a byte order mark', () => {
+    expect(decode('\xef\xbb\xbfdata: 1\n\n')).toEqual([]);
+    expect(decode('', '\ufeff', 'data: 1\n\n')).toEqual([{ data: '1' }]);
+  });
+
+  test('an empty push completes nothing', () => {
+    const [head, tail] = split(encoder.encode('data: é\n\n'), [7]) as [Uint8Array, Uint8Array];
+    expect(decode(head, new Uint8Array(), '', tail)).toEqual([{ data: 'é' }]);
+    expect(decode('data: 1\r', '', '\n', '\n')).toEqual([{ data: '1' }]);
+  });
+
+  test('joins a long line from its pieces', () => {
+    const value = '0123456789é'.repeat(2000);
+    const bytes = encoder.encode(`data: ${value}\n\n`);
+    expect(decode(...split(bytes, Array(bytes.length).fill(1)))).toEqual([{ data: value }]);
+  });
+
+  test('lets what a callback throws through, and reads on with the next push', () => {
+    const frames: SseFrame[] = [];
+    const decoder = createSseDecoder({
+      frame(frame) {
+        frames.push(frame);
+        if (frame.data === '1') throw new Error('no');
+      },
+    });
+    expect(() => decoder.push('event: a\nid: 1\ndata: 1\n\ndata: lost\n\nda')).toThrow('no');
+    decoder.push('data: 2\n\n');
+    expect(frames).toEqual([{ event: 'a', id: '1', data: '1' }, { data: '2' }]);
+  });
+
+  test('reads nothing more when a frame ends it', () => {
+    const frames: SseFrame[] = [];
+    const decoder = createSseDecoder({
+      frame(frame) {
+        frames.push(frame);
+        decoder.end();
+      },
+    });
+    decoder.push('data: 1\n\ndata: 2\n\n');
+    expect(frames).toEqual([{ data: '1' }]);
   });
 });

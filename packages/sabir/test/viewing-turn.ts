@@ -1,6 +1,7 @@
 /** One viewer of a turn that the test writes: what comes out of `viewTurn`, frame by frame. */
 import { vi } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
+import type { AiSdkMajor, Chunk } from '../src/chunks.ts';
+import { createFrameEncoder } from '../src/gateway/frame-encoder.ts';
 import { type Departure, type ViewOptions, viewTurn } from '../src/gateway/respond.ts';
 import { createSseDecoder, type SseFrame } from '../src/sse.ts';
 import type { TurnInfo, TurnLog, TurnWriter } from '../src/turns/log.ts';
@@ -23,13 +24,17 @@ export async function beginTurn(log: TurnLog = memoryTurnLog()): Promise<Written
   return { log, writer, info };
 }
 
+type Viewer = Partial<ViewOptions> & { client?: AiSdkMajor | 'portable'; isResuming?: boolean };
+
 /** A viewer that reads only when the test has it read. */
-export function view({ log }: WrittenTurn, turn: TurnInfo, options: Partial<ViewOptions> = {}) {
+export function view({ log }: WrittenTurn, turn: TurnInfo, viewer: Viewer = {}) {
+  const { client = 7, isResuming = false, after = 0, ...options } = viewer;
   const onDeparture = vi.fn((_: Departure) => undefined);
   const onSlow = vi.fn();
   const onReplay = vi.fn();
   const body = viewTurn({
-    ...{ log, turn, after: 0, client: 7, isResuming: false },
+    ...{ log, turn, after },
+    frames: createFrameEncoder({ turn, after, isResuming }, client),
     ...{ keepAliveMs: 0, maxBacklogBytes: 1_000_000 },
     request: new Request('http://localhost/'),
     ...{ onDeparture, onSlow, onReplay },

@@ -4,7 +4,26 @@ import type { SseFrame } from '../sse.ts';
 /** The server went on with something that does not continue what was delivered. */
 export class LostError extends Error {}
 
-const isTerminal = ({ type }: Chunk) => type === 'finish' || type === 'error';
+/** What the frames of a server say: `Item` is one frame's worth of it. */
+export type Wire<Item> = {
+  /** Throws where it is none. */
+  read(frame: SseFrame): Item;
+  /** Nothing, or nothing that matters, can follow it. */
+  isTerminal(item: Item): boolean;
+  /** Asked once for every item that is delivered, in order. */
+  toChunks(item: Item): Chunk[];
+};
+
+/** The AI SDK's own: a frame is a chunk. */
+export const AI_SDK_WIRE: Wire<Chunk> = {
+  read({ data }) {
+    const chunk = JSON.parse(data) as Chunk;
+    if (typeof chunk?.type !== 'string') throw new TypeError('A frame is not a chunk.');
+    return chunk;
+  },
+  isTerminal: ({ type }) => type === 'finish' || type === 'error',
+  toChunks: (chunk) => [chunk],
+};
 
 /**
  * Frames → chunks, each delivered once, over any number of connections.
@@ -18,7 +37,7 @@ const isTerminal = ({ type }: Chunk) => type === 'finish' || type === 'error';
  * After a resume, what the cursor covers is skipped. A frame that covers more than that, but not
  * only that, and one of another turn, cannot be made to fit: the answer is lost.
  */
-export class ChunkGroups {
+export class ChunkGroups<Item = unknown> {
   /** `turnId:seq` of what was delivered last; undefined while nothing was. */
   cursor: string | undefined;
   /** Nothing more will come: the stream can be closed. */
@@ -31,10 +50,12 @@ export class ChunkGroups {
   #seq = 0;
   /** The last number that was skipped on this connection. */
   #skipped: number | undefined;
-  #held: Chunk[] = [];
+  #held: Item[] = [];
+  #wire: Wire<Item>;
   #deliver: (chunk: Chunk) => void;
 
-  constructor(deliver: (chunk: Chunk) => void) {
+  constructor(wire: Wire<Item>, deliver: (chunk: Chunk) => void) {
+    this.#wire = wire;
     this.#deliver = deliver;
   }
 
@@ -50,15 +71,14 @@ export class ChunkGroups {
   }
 
   /** Throws where the frame is no chunk, or does not continue what was delivered. */
-  frame({ id, data }: SseFrame): void {
+  frame(frame: SseFrame): void {
     if (this.isOver) return;
-    if (data === '[DONE]') {
+    if (frame.data === '[DONE]') {
       this.end(true);
       return;
     }
-    const chunk = JSON.parse(data) as Chunk;
-    if (typeof chunk?.type !== 'string') throw new TypeError('A frame is not a chunk.');
-    this.#held.push(chunk);
+    this.#held.push(this.#wire.read(frame));
+    const { id } = frame;
     const colon = id?.lastIndexOf(':') ?? 0;
     const seq = Number(id?.slice(colon + 1));
     if (id && colon > 0 && seq > 0) this.#place(id, id.slice(0, colon), seq);
@@ -68,7 +88,7 @@ export class ChunkGroups {
   /** The body has ended, not by a cut; `isDone` if it said so itself. */
   end(isDone = false): void {
     const isUnknown = isDone && this.cursor === undefined;
-    const isLast = isUnknown || this.#held.some(isTerminal);
+    const isLast = isUnknown || this.#held.some(this.#wire.isTerminal);
     if (isLast) this.#commit();
     // Behind an error with a number there is still a `finish` with the next.
     if (isLast || (isDone && this.hasFailed)) this.isOver = true;
@@ -99,7 +119,7 @@ export class ChunkGroups {
   }
 
   #commit(): void {
-    const chunks = this.#held;
+    const chunks = this.#held.flatMap(this.#wire.toChunks);
     this.#held = [];
     for (const chunk of chunks) {
       if (this.isOver) return;

@@ -1,3 +1,12 @@
+export {
+  type ChatCall,
+  type ChatFinish,
+  type ChatState,
+  type ChatStatus,
+  ChatStream,
+  type ChatStreamOptions,
+} from './chat-stream.ts';
+export { ContractChatTransport } from './contract-chat-transport.ts';
 export { ChatRequestError } from './http.ts';
 export {
   type AnswerResult,
@@ -5,3 +14,4 @@ export {
   type SabirChatTransportOptions,
 } from './sabir-chat-transport.ts';
 export type { Backoff, ReconnectEvent } from './turn-stream.ts';
+export type { UserInput } from './user-message.ts';

@@ -1,6 +1,7 @@
 import type { Trigger } from '../chat-request.ts';
 import type { AiSdkMajor, PortableChunk } from '../chunks.ts';
 import type { MessageLike, UIMessage } from '../message.ts';
+import { AI_SDK_WIRE, type Wire } from './chunk-groups.ts';
 import { chatUrl, type Resolvable, readJson, resolve, toRequestError } from './http.ts';
 import { type Backoff, type ReconnectEvent, TurnStream } from './turn-stream.ts';
 
@@ -63,6 +64,11 @@ export type SabirChatTransportOptions<M> = {
   prepareReconnectToStreamRequest?: (options: Preparation) => Prepared | PromiseLike<Prepared>;
 };
 
+/** What a server calls a chat in what is sent to it, and how it answers. */
+export type Dialect = { chatKey: string; createWire(): Wire<unknown> };
+
+const AI_SDK: Dialect = { chatKey: 'id', createWire: () => AI_SDK_WIRE };
+
 /** What became of an answer; `answered` by somebody else comes with the answer that won. */
 export type AnswerResult = { status: 'accepted' | 'answered' | 'expired'; answer?: unknown };
 
@@ -84,11 +90,14 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
   /** `reconnectToStream` replays the turn from its first chunk. */
   readonly resumeStreamIsReplay = true;
   #options: SabirChatTransportOptions<M>;
+  #dialect: Dialect;
   /** Where each chat was last sent to: the application may have chosen another address. */
   #apis = new Map<string, string>();
 
-  constructor(options: SabirChatTransportOptions<M>) {
+  /** Of a server that speaks another dialect: `ContractChatTransport`. */
+  constructor(options: SabirChatTransportOptions<M>, dialect: Dialect = AI_SDK) {
     this.#options = options;
+    this.#dialect = dialect;
   }
 
   /** Rejects with the server's own words where it refuses; see `ChatRequestError`. */
@@ -150,6 +159,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
   ): Promise<ReadableStream<PortableChunk> | null> {
     const { fetch, silenceMs = 45_000, backoff = {}, stopOnAbort } = this.#options;
     const stream = new TurnStream({
+      wire: this.#dialect.createWire(),
       request,
       isSend,
       signal,
@@ -183,7 +193,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     });
     const body = prepared?.body ?? {
       ...preparation.body,
-      id: chatId,
+      [this.#dialect.chatKey]: chatId,
       messages,
       trigger,
       messageId,

@@ -1,7 +1,7 @@
 import type { Chunk } from '../chunks.ts';
 import { TURN_LOST } from '../errors.ts';
 import { createSseDecoder } from '../sse.ts';
-import { ChunkGroups, LostError } from './chunk-groups.ts';
+import { ChunkGroups, LostError, type Wire } from './chunk-groups.ts';
 import { ChatRequestError, retryAfterMs, setQuietTimeout, toRequestError } from './http.ts';
 
 /** How often, and how soon, a connection that dropped is tried again. */
@@ -22,6 +22,7 @@ export type ReconnectEvent = {
 };
 
 export type TurnStreamOptions = {
+  wire: Wire<unknown>;
   /** Asked anew for every connection. With a cursor: whatever follows it. */
   request(cursor: string | undefined): Promise<[url: string, init: RequestInit]>;
   /** Sends something: what the server refuses is not asked for again, and an upload takes its time. */
@@ -58,10 +59,7 @@ const ignore = () => undefined;
 export class TurnStream {
   #options: TurnStreamOptions;
   #controller: ReadableStreamDefaultController<Chunk> | undefined;
-  #groups = new ChunkGroups((chunk) => {
-    this.#attempt = 0;
-    if (!this.#hasEnded) this.#controller?.enqueue(chunk);
-  });
+  #groups: ChunkGroups;
   /** The connection there is, or the one being made. */
   #link: AbortController | undefined;
   /** Ends a pause between two attempts. */
@@ -76,6 +74,10 @@ export class TurnStream {
 
   constructor(options: TurnStreamOptions) {
     this.#options = options;
+    this.#groups = new ChunkGroups(options.wire, (chunk) => {
+      this.#attempt = 0;
+      if (!this.#hasEnded) this.#controller?.enqueue(chunk);
+    });
   }
 
   /** Resolves when the server answers; null if it has nothing. */

@@ -13,25 +13,48 @@ const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
 export function createGuard(
   options: Pick<ChatGatewayOptions, 'authenticate' | 'access' | 'enabled' | 'cors'>,
 ) {
-  return async (request: Request, sessionId: string, needed: Role): Promise<Admitted> => {
+  function checkPage(request: Request): void {
     // Somebody's own `authenticate` may go by a cookie, which comes along whoever asks.
     if (request.method === 'POST' && !isTrustedPage(request, options.cors)) {
       throw new SabirError(ORIGIN_REFUSED);
     }
+  }
+
+  async function identify(request: Request): Promise<User> {
+    checkPage(request);
     const user = await asHook(() => options.authenticate(request));
     if (!user || (user.expiresAt !== undefined && user.expiresAt <= Date.now())) {
       throw new SabirError(NOT_SIGNED_IN);
     }
     await asHook(() => checkId(user));
+    return user;
+  }
+
+  async function checkSwitch(user: User, sessionId: string): Promise<void> {
     const { enabled } = options;
     if (enabled && !(await asHook(() => options.enabled?.(user, sessionId)))) {
       throw new SabirError(NOT_FOUND);
     }
+  }
+
+  async function permit(user: User, sessionId: string, needed: Role): Promise<Admitted> {
+    await checkSwitch(user, sessionId);
     const role = await asHook(() => options.access(user, sessionId));
     if (!role || !(RANKS[role] >= RANKS[needed])) throw new SabirError(NOT_FOUND);
     return { user, role };
+  }
+
+  return {
+    checkPage,
+    identify,
+    checkSwitch,
+    permit,
+    admit: async (request: Request, sessionId: string, needed: Role) =>
+      permit(await identify(request), sessionId, needed),
   };
 }
+
+export type Guard = ReturnType<typeof createGuard>;
 
 /** Connections and answers are kept by it: people without one would share theirs. */
 function checkId({ id }: User): void {

@@ -30,7 +30,7 @@ export type ChatPost =
       isWish: boolean;
     }
   /** A client reports on tools that run here: there is nothing to do, and nothing to prompt. */
-  | { kind: 'acknowledge'; chatId: string; messageId: string };
+  | { kind: 'acknowledge'; chatId: string; messageId: string; body: Record<string, unknown> };
 
 /** A client that names no chat has one. */
 const ONLY_CHAT = 'default';
@@ -52,7 +52,7 @@ export async function readChatPost(
     if (last.id === '') {
       throw new SabirError(BAD_REQUEST, `messages[${messages.length - 1}] has no id.`);
     }
-    return { kind: 'acknowledge', chatId, messageId: last.id };
+    return { kind: 'acknowledge', chatId, messageId: last.id, body };
   }
   const at = messages.findLastIndex(({ role }) => role === 'user');
   const message = messages[at];

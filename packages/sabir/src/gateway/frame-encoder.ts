@@ -1,24 +1,46 @@
 import type { AiSdkMajor, Chunk } from '../chunks.ts';
 import { createDowngrade, isPlainText } from '../downgrade.ts';
-import { encodeSse } from '../sse.ts';
-import type { LoggedChunk } from '../turns/log.ts';
+import type { ErrorKind } from '../errors.ts';
+import { encodeSse, SSE_DONE } from '../sse.ts';
+import type { LoggedChunk, TurnInfo } from '../turns/log.ts';
+import { closingsOf } from '../turns/lost.ts';
 import { createByteWriter } from './byte-writer.ts';
+
+/** A turn as bytes for one viewer, who has seen everything up to a cursor. */
+export interface FrameEncoder {
+  /** Where to begin in the log: what to tell may follow from what was told before the cursor. */
+  readonly from: number;
+  /** Nothing of what is not past the cursor. A chunk with number 0 has none. */
+  encode(entries: readonly LoggedChunk[]): Uint8Array<ArrayBuffer>;
+  /** The turn has ended, and this was all of it. */
+  end(): Uint8Array;
+  /** The turn goes on, and this viewer's stream does not. */
+  farewell(why: ErrorKind): Uint8Array;
+}
+
+export type Viewing = {
+  turn: TurnInfo;
+  /** The highest number this viewer has seen. */
+  after: number;
+  /** It knows cursors and comes back by itself: no error is put on in place of what it missed. */
+  isResuming: boolean;
+};
 
 /** Shared by all viewers: nothing waits between a batch's first byte and its last. */
 const writer = createByteWriter();
 const FRAME_END = new TextEncoder().encode('}\n\n');
 
 /**
- * Logged chunks → SSE for one viewer, who has seen everything up to `after`. A chunk that becomes
- * several frames has its number on the last of them, so that a cursor never stands between them;
- * number 0 is none.
+ * Logged chunks → the AI SDK's SSE. A chunk that becomes several frames has its number on the last
+ * of them, so that a cursor never stands between them.
  */
 export function createFrameEncoder(
-  turnId: string,
+  { turn: { turnId, messageId }, after, isResuming }: Viewing,
   client: AiSdkMajor | 'portable',
-  after: number,
-): (entries: readonly LoggedChunk[]) => Uint8Array<ArrayBuffer> {
+): FrameEncoder {
   const downgrade = createDowngrade(client);
+  /** What may be open on the client's screen: the log may be gone when that has to be closed. */
+  const seen: Chunk[] = [];
   // Nearly all frames are text, and differ in their number and their words alone.
   let head: TextHead | undefined;
 
@@ -34,21 +56,48 @@ export function createFrameEncoder(
     writer.text(encodeSse(chunk, seq === 0 ? name : { ...name, id: `${turnId}:${seq}` }));
   }
 
-  return (entries) => {
-    writer.drop();
+  function writeAll(entries: readonly LoggedChunk[]): void {
     for (const { seq, chunk } of entries) {
       const isSeen = seq <= after && seq > 0;
       if (seq > 0 && isPlainText(chunk) && downgrade.passesText()) {
         if (!isSeen) writeText(chunk.id, chunk.delta, seq);
         continue;
       }
+      if (!isResuming && isStructure(chunk)) seen.push(chunk);
       const sent = downgrade(chunk);
       if (isSeen) continue;
       const last = sent.length - 1;
       for (let i = 0; i <= last; i++) write(sent[i] as Chunk, i === last ? seq : 0);
     }
-    return writer.take();
+  }
+
+  return {
+    from: client === 7 && isResuming ? after : 0,
+    encode(entries) {
+      writer.drop();
+      writeAll(entries);
+      return writer.take();
+    },
+    end() {
+      writer.drop();
+      writer.text(SSE_DONE);
+      return writer.take();
+    },
+    farewell({ code, userMessage: message }) {
+      writer.drop();
+      if (!isResuming) {
+        const closings = closingsOf(seen, messageId, { status: 'failed', code, message });
+        writeAll(closings.map((chunk) => ({ seq: 0, chunk })));
+        writer.text(SSE_DONE);
+      }
+      return writer.take();
+    },
   };
+}
+
+/** What opens or closes something: little of a long answer. */
+function isStructure({ type }: Chunk): boolean {
+  return type !== 'text-delta' && !type.endsWith('-delta') && !type.startsWith('data-');
 }
 
 /** What comes before the words in a part's frames, for all numbers with as many digits. */

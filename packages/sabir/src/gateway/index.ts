@@ -29,9 +29,13 @@ export type { Cors } from './cors.ts';
 export { type ChatGateway, createChatGateway } from './gateway.ts';
 export { type JwtAuthOptions, jwtAuth } from './jwt-auth.ts';
 export type {
+  ChatBody,
   ChatGatewayOptions,
+  ContractRoute,
   GatewayLimits,
   GatewayRoutes,
   GatewayTiming,
+  OnboardingBody,
   Role,
+  RouteMeta,
 } from './options.ts';

@@ -28,16 +28,54 @@ export type GatewayLimits = {
   queueBytes: number;
 };
 
+/** What an application adds to the body it sends to `/chat`. Its types are hoped for, not checked. */
+export type ChatBody = { projectId?: string; sessionId?: string; toolChoice?: unknown };
+/** The same for `/onboarding`. */
+export type OnboardingBody = { selectedBusiness?: unknown };
+
+/** One for all sessions, or one for each. */
+export type UpstreamOption = Upstream | ((sessionId: string) => Upstream | Promise<Upstream>);
+
+/** What a run's `meta` event tells beside our own ids, which it does not change. */
+export type RouteMeta = { model?: string; [field: string]: unknown };
+
+/** A route that speaks the stable contract. */
+export type ContractRoute = {
+  /** Who answers here. Default: the gateway's own. */
+  upstream?: UpstreamOption;
+  /**
+   * Nobody is asked who they are: a page before there is an account. A chat's id, long and random,
+   * is then all that opens it.
+   */
+  public?: boolean;
+  /**
+   * Made of the turn alone, since every viewer is told the same, also whoever comes back later. One
+   * that throws adds nothing.
+   */
+  meta?:
+    | RouteMeta
+    | ((turn: {
+        turnId: string;
+        chatId: string;
+        /** Milliseconds since 1970. */
+        startedAt: number;
+      }) => RouteMeta);
+};
+
 export type GatewayRoutes = {
   /** Where the routes begin. Default `/api`. */
   base?: string;
+  /** `POST {base}/chat`, on the contract's wire. Default: there is one; `false` for none. */
+  chat?: ContractRoute | false;
+  /** `POST {base}/onboarding`, likewise. */
+  onboarding?: ContractRoute | false;
   /** Whether `GET /metrics` answers, for whom. Default: everybody who can reach it. */
   metrics?: boolean | ((request: Request) => boolean | Promise<boolean>);
 };
 
 export interface ChatGatewayOptions {
   /** Who answers: one for all sessions, or one for each. */
-  upstream: Upstream | ((sessionId: string) => Upstream | Promise<Upstream>);
+  upstream: UpstreamOption;
   /** Where turns are kept. Default: in this process. */
   log?: AnyTurnLog;
   /** Who asks; null for nobody: the answer is 401. See `jwtAuth`. */
@@ -46,8 +84,11 @@ export interface ChatGatewayOptions {
   access(user: User, sessionId: string): Promise<Role | null> | Role | null;
   /** The switch per user and session: off is a 404. */
   enabled?(user: User, sessionId: string): boolean | Promise<boolean>;
-  /** Runs once per turn, after its end, with the final message: the place to store it. */
-  onFinish?(turn: FinishedTurn): unknown;
+  /**
+   * Runs once per turn, after its end, with the final message: the place to store it. `user` is who
+   * asked; two people's chats on a route of the contract may have the same id.
+   */
+  onFinish?(turn: FinishedTurn & { user: User }): unknown;
   routes?: GatewayRoutes;
   cors?: Cors;
   limits?: Partial<GatewayLimits>;

@@ -12,6 +12,8 @@ type Debt = {
   pages: number[];
 };
 
+export type OwedReplays = ReturnType<typeof createOwedReplays>;
+
 /**
  * A history leaves out the answer that is being written, since a resume brings it. If the turn ends
  * in between, the resume finds nothing running: then the page is owed the whole turn all the same.

@@ -1,4 +1,3 @@
-import type { AiSdkMajor, Chunk } from '../chunks.ts';
 import {
   type ErrorKind,
   LOG_FAILED,
@@ -6,14 +5,12 @@ import {
   SIGN_IN_EXPIRED,
   VIEWER_TOO_SLOW,
 } from '../errors.ts';
-import { SSE_DONE } from '../sse.ts';
 import { chunkBytes } from '../turns/chunk-bytes.ts';
 import { compactLogged } from '../turns/compact-logged.ts';
 import type { AnyTurnLog, LoggedChunk, TurnInfo } from '../turns/log.ts';
-import { closingsOf } from '../turns/lost.ts';
 import { afterThisTick, startTimeout, startTimer, type Timer } from '../turns/timers.ts';
 import { findTurn } from './find-turn.ts';
-import { createFrameEncoder } from './frame-encoder.ts';
+import type { FrameEncoder } from './frame-encoder.ts';
 
 /** How a viewer's stream came to its end. */
 export type Departure = 'ended' | 'left' | 'let-go';
@@ -25,9 +22,8 @@ export type ViewOptions = {
   after: number;
   /** Its signal tells that the client is gone, where nobody cancels the body. */
   request: Request;
-  client: AiSdkMajor | 'portable';
-  /** It knows cursors and comes back by itself: no error is put on in place of what it missed. */
-  isResuming: boolean;
+  /** For this viewer's cursor, on its wire. */
+  frames: FrameEncoder;
   keepAliveMs: number;
   maxBacklogBytes: number;
   /** When what proved who this is runs out. */
@@ -42,23 +38,15 @@ export type ViewOptions = {
 };
 
 const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n');
-const DONE = new TextEncoder().encode(SSE_DONE);
 
 /**
  * One viewer of one turn: reads the log from a cursor and writes SSE. It is pulled, so a slow
  * viewer costs a cursor and the batch it is busy with, not a buffer.
  */
 export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
-  const { log, turn, after, client, expiresAt } = options;
-  const { turnId } = turn;
+  const { log, turn, after, frames, expiresAt } = options;
   const reading = new AbortController();
-  const encode = createFrameEncoder(turnId, client, after);
-  // What came before the cursor is read too: the downgrade has to know what this client has seen,
-  // and so has a farewell.
-  const from = client === 7 && options.isResuming ? after : 0;
-  const batches = log.read(turnId, from, reading.signal)[Symbol.asyncIterator]();
-  /** What may be open on the client's screen: the log may be gone when that has to be closed. */
-  const seen: Chunk[] = [];
+  const batches = log.read(turn.turnId, frames.from, reading.signal)[Symbol.asyncIterator]();
   let isWaiting = false;
   let isOver = false;
   let hasFinished = false;
@@ -79,7 +67,7 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
   }
 
   /** `isBehind`: the batch was there before this viewer asked for it. */
-  function toFrames(batch: LoggedChunk[], isBehind: boolean): Uint8Array | undefined {
+  function toBytes(batch: LoggedChunk[], isBehind: boolean): Uint8Array | undefined {
     const isReplay = isFirst && turn.lastSeq > after;
     // What was seen goes through the encoder all the same, and is never merged with what was not.
     const found = batch.findIndex(({ seq }) => seq > after);
@@ -95,29 +83,26 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
     }
     if (isFirst) options.onFirstChunk?.();
     isFirst = false;
-    if (!options.isResuming) {
-      for (const { chunk } of batch) if (isStructure(chunk)) seen.push(chunk);
-    }
     hasFinished ||= batch.at(-1)?.chunk.type === 'finish';
-    if (first > 0) encode(batch.slice(0, first));
-    const frames = encode(fresh);
-    if (isReplay) options.onReplay?.(frames.length);
-    return frames;
+    if (first > 0) frames.encode(batch.slice(0, first));
+    const bytes = frames.encode(fresh);
+    if (isReplay) options.onReplay?.(bytes.length);
+    return bytes;
   }
 
   /** The turn goes on, this viewer does not. */
-  function letGo(
+  function letGo(controller: ReadableStreamDefaultController<Uint8Array>, why: ErrorKind): void {
+    if (!isOver) close(controller, frames.farewell(why), 'let-go');
+  }
+
+  function close(
     controller: ReadableStreamDefaultController<Uint8Array>,
-    { code, userMessage: message }: ErrorKind,
+    last: Uint8Array,
+    how: Departure,
   ): void {
-    if (isOver) return;
-    if (!options.isResuming) {
-      const closings = closingsOf(seen, turn.messageId, { status: 'failed', code, message });
-      controller.enqueue(encode(closings.map((chunk) => ({ seq: 0, chunk }))));
-      controller.enqueue(DONE);
-    }
+    if (last.length > 0) controller.enqueue(last);
     controller.close();
-    depart('let-go');
+    depart(how);
   }
 
   /** Sends what comes next; gives false while there is nothing in it for this client. */
@@ -135,19 +120,15 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
       const isWhole = hasFinished || (await hasEnded(log, turn));
       if (isOver) return true;
       if (!isWhole) letGo(controller, SHUTTING_DOWN);
-      else {
-        controller.enqueue(DONE);
-        controller.close();
-        depart('ended');
-      }
+      else close(controller, frames.end(), 'ended');
       return true;
     }
-    const frames = toFrames(next.value, !hasWaited);
-    if (frames === undefined) {
+    const bytes = toBytes(next.value, !hasWaited);
+    if (bytes === undefined) {
       options.onSlow?.();
       letGo(controller, VIEWER_TOO_SLOW);
-    } else if (frames.length > 0) controller.enqueue(frames);
-    return frames?.length !== 0;
+    } else if (bytes.length > 0) controller.enqueue(bytes);
+    return bytes?.length !== 0;
   }
 
   return new ReadableStream<Uint8Array>(
@@ -188,11 +169,6 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
 
 async function hasEnded(log: AnyTurnLog, turn: TurnInfo): Promise<boolean> {
   return (await findTurn(log, turn.turnId, turn))?.outcome !== undefined;
-}
-
-/** What opens or closes something: little of a long answer. */
-function isStructure({ type }: Chunk): boolean {
-  return type !== 'text-delta' && !type.endsWith('-delta') && !type.startsWith('data-');
 }
 
 function bytesOf(entries: LoggedChunk[]): number {

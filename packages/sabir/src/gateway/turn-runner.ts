@@ -5,11 +5,18 @@ import type { AnyTurnLog, BeginTurn, TurnInfo, TurnWriter } from '../turns/log.t
 import { closingsOf } from '../turns/lost.ts';
 import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
 import { runTurn, type Turn } from '../turns/turn.ts';
-import type { Upstream, User } from '../turns/upstream.ts';
+import type { User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import type { ChatPost } from './chat-post.ts';
+import type { Place } from './chat-route.ts';
+import { findTurn } from './find-turn.ts';
 import type { GatewayMetrics } from './metrics.ts';
-import type { ChatGatewayOptions, GatewayLimits, GatewayTiming } from './options.ts';
+import type {
+  ChatGatewayOptions,
+  GatewayLimits,
+  GatewayTiming,
+  UpstreamOption,
+} from './options.ts';
 
 type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
 
@@ -24,9 +31,11 @@ export type TurnRunnerOptions = ChatGatewayOptions & {
 
 type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'> };
 
+/** Where a chat's turns are. */
+type Kept = Pick<Place, 'logSession' | 'chatId'>;
+
 type Where = {
-  sessionId: string;
-  user: User;
+  place: Place;
   channel: Channel | undefined;
   requestId: string;
   askedAt: number;
@@ -35,27 +44,37 @@ type Where = {
 /** How long an abandoned turn may take to write its end and store its message. */
 const LAST_WORDS_MS = 1_000;
 
+export type TurnRunner = ReturnType<typeof createTurnRunner>;
+
 /** The turns that run in this process, and the sessions they run in. */
 export function createTurnRunner(options: TurnRunnerOptions) {
-  const { log, timing, limits, metrics, logger, upstream } = options;
+  const { log, timing, limits, metrics, logger } = options;
   const live = new Map<string, LiveTurn>();
   /** Those whose answer may be missing from a history: until `onFinish` has stored it. */
   const unstored = new Map<string, Turn>();
   /** The ends of turns, `onFinish` included: it may still be storing when the turn has ended. */
   const ends = new Set<Promise<void>>();
-  const pool: SessionPool = createSessionPool(
-    typeof upstream === 'function' ? upstream : (): Upstream => upstream,
-    timing.lingerMs,
-  );
+  /** One for each agent: routes with the same one share its connections. */
+  const pools = new Map<UpstreamOption, SessionPool>();
   let isClosing = false;
   const { code: closingCode, userMessage: closingMessage } = SHUTTING_DOWN;
   const closed = { status: 'failed', code: closingCode, message: closingMessage } as const;
+
+  function poolOf(upstream: UpstreamOption): SessionPool {
+    let pool = pools.get(upstream);
+    if (!pool) {
+      const upstreamOf = typeof upstream === 'function' ? upstream : () => upstream;
+      pool = createSessionPool(upstreamOf, timing.lingerMs);
+      pools.set(upstream, pool);
+    }
+    return pool;
+  }
 
   /** For what is asked of a session beside its turns. */
   async function lease(sessionId: string, user: User, signal: AbortSignal): Promise<SessionLease> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     try {
-      return await pool.lease(sessionId, user, signal);
+      return await poolOf(options.upstream).lease(sessionId, user, signal);
     } catch (cause) {
       if (isClosing) throw new SabirError(SHUTTING_DOWN);
       metrics.openFailures.add();
@@ -88,12 +107,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 
   async function beginNow(
     post: PromptPost,
-    { sessionId, user, channel, requestId, askedAt }: Where,
+    { place, channel, requestId, askedAt }: Where,
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
-    const { chatId, text, attachments, messages, body } = post;
+    const { text, attachments, messages, body } = post;
+    const { user, sessionId, chatId, upstream } = place;
     const messageId = createId();
-    const info = { sessionId, chatId, requestId: post.requestId, messageId };
+    const info = { sessionId: place.logSession, chatId, requestId: post.requestId, messageId };
     let begun = await log.begin(info);
     // Whoever asked before that turn had ended asked for it; whoever asks later asks for another.
     while (post.isWish && 'existing' in begun && (begun.existing.endedAt ?? Infinity) <= askedAt) {
@@ -117,7 +137,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       timing,
       queueBytes: limits.queueBytes,
       logger,
-      onFinish: options.onFinish && ((finished) => options.onFinish?.(finished)),
+      onFinish: options.onFinish && ((finished) => options.onFinish?.({ ...finished, user })),
       prompt: {
         sessionId,
         chatId,
@@ -131,7 +151,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         ...(channel && { channel }),
         ...(options.errorText && { errorText: (error) => options.errorText?.(error) ?? '' }),
       },
-      open: (signal) => pool.lease(sessionId, user, signal),
+      open: (signal) => poolOf(upstream).lease(sessionId, user, signal),
       onUnreachable: () => metrics.openFailures.add(),
       onEnd(outcome, stats) {
         live.delete(turnId);
@@ -169,19 +189,31 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     return { turn: { ...begunInfo, lastSeq: 0 }, isNew: true };
   }
 
+  /** What is known here of a turn that is running here. */
+  function liveInfo(turnId: string): TurnInfo | undefined {
+    const found = live.get(turnId);
+    return found && { ...found.info, lastSeq: found.turn.lastSeq };
+  }
+
   return {
     begin,
     lease,
-    /** The turns of a session, or of one chat in it, that are running here; the oldest first. */
-    liveIn: (sessionId: string, chatId: string): string[] =>
-      [...live.values()]
-        .filter(({ info }) => info.sessionId === sessionId && info.chatId === chatId)
-        .map(({ info }) => info.turnId),
-    /** What is known here of a turn that is running here. */
-    liveInfo(turnId: string): TurnInfo | undefined {
-      const found = live.get(turnId);
-      return found && { ...found.info, lastSeq: found.turn.lastSeq };
+    /** A turn of this chat by its id; one that is not in it is not there. */
+    async find(turnId: string, { logSession: sessionId, chatId }: Kept) {
+      const kept = await findTurn(log, turnId, { sessionId, chatId });
+      const here = live.get(turnId);
+      // Its beginning is told to viewers: by one clock, whichever of the two is asked later.
+      if (kept && here) here.info.startedAt = kept.startedAt;
+      const found = kept ?? liveInfo(turnId);
+      return found?.sessionId === sessionId && found.chatId === chatId ? found : undefined;
     },
+    /** The turns of a chat that are running here; the oldest first. */
+    liveIn: ({ logSession, chatId }: Kept): string[] =>
+      [...live.values()]
+        .filter(({ info }) => info.sessionId === logSession && info.chatId === chatId)
+        .map(({ info }) => info.turnId),
+    /** What a turn that is running here was asked. */
+    promptOf: (turnId: string) => live.get(turnId)?.turn.prompt,
     unstoredIn: (sessionId: string) =>
       [...unstored].filter(([, { prompt }]) => prompt.sessionId === sessionId),
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
@@ -190,7 +222,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       await within(timing.shutdownMs, ends);
       for (const { turn } of live.values()) turn.abandon(closed);
       await within(LAST_WORDS_MS, ends);
-      pool.close();
+      for (const pool of pools.values()) pool.close();
     },
   };
 }

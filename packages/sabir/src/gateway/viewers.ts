@@ -14,6 +14,8 @@ export type ViewerKind = {
   mayStop: boolean;
 };
 
+export type Viewers = ReturnType<typeof createViewers>;
+
 /**
  * Who watches which turn. A stock client says "stop" by disconnecting, and a reload disconnects
  * too: so a turn that its last viewer left goes on for a while, and is stopped if nobody came back.

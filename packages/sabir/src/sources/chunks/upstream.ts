@@ -6,10 +6,12 @@ import type { Prompt, TurnSink, Upstream, UpstreamTurn, User } from '../../turns
 import { createQuestions } from './questions.ts';
 import { createChunkTranslator } from './translate.ts';
 
-export type ChunkTurn = Pick<
+export type ChunkTurn<Body extends object = Record<string, unknown>> = Pick<
   Prompt,
-  'sessionId' | 'chatId' | 'turnId' | 'user' | 'text' | 'attachments' | 'messages' | 'body'
+  'sessionId' | 'chatId' | 'turnId' | 'user' | 'text' | 'attachments' | 'messages'
 > & {
+  /** What the application added to the request's body, as it came: nobody has checked it. */
+  body: Body;
   /** Aborts when the turn is stopped or lost, and when the handler itself is done. */
   signal: AbortSignal;
   /**
@@ -21,7 +23,9 @@ export type ChunkTurn = Pick<
 
 /** A generator's chunks are checked one by one; the AI SDK's own streams are taken as they are. */
 type Chunks = AsyncIterable<Chunk> | ReadableStream<{ type: ChunkType }>;
-export type ChunkHandler = (turn: ChunkTurn) => Chunks | Promise<Chunks>;
+export type ChunkHandler<Body extends object = Record<string, unknown>> = (
+  turn: ChunkTurn<Body>,
+) => Chunks | Promise<Chunks>;
 export type ChunkUpstreamOptions = {
   /** What was said in a session so far, where somebody keeps it: `onFinish` is the place to. */
   history?(where: { sessionId: string; user: User }): Promise<UIMessage[]> | UIMessage[];
@@ -47,9 +51,12 @@ const DRAIN_MS = 5_000;
  * ```
  *
  * What the generator leaves out (`start`, ends, `finish`) is added; an error it throws ends the
- * turn as failed, with its message.
+ * turn as failed, with its message. `asUpstream<ChatBody>(…)` names what the body is expected to be.
  */
-export function asUpstream(handler: ChunkHandler, options: ChunkUpstreamOptions = {}): Upstream {
+export function asUpstream<Body extends object = Record<string, unknown>>(
+  handler: ChunkHandler<Body>,
+  options: ChunkUpstreamOptions = {},
+): Upstream {
   const { history } = options;
   return {
     async open({ sessionId, signal }) {
@@ -61,7 +68,9 @@ export function asUpstream(handler: ChunkHandler, options: ChunkUpstreamOptions 
           return isClosed;
         },
         prompt(prompt, sink) {
-          const turn = startTurn(handler, prompt, sink, isClosed, () => turns.delete(turn));
+          const turn = startTurn(handler as ChunkHandler, prompt, sink, isClosed, () =>
+            turns.delete(turn),
+          );
           turns.add(turn);
           return turn;
         },

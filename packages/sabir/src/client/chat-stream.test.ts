@@ -1,0 +1,494 @@
+import { describe, expect, it, vi } from 'vitest';
+import { event, startContractServer } from '../../test/contract-server.ts';
+import { ChatStream, type ChatStreamOptions } from './chat-stream.ts';
+
+const META = event('meta', { runId: 'r1', model: 'm' });
+const START = event('message.start', { messageId: 'a1', role: 'assistant' });
+const delta = (text: string) => event('message.delta', { messageId: 'a1', delta: text });
+const END = event('message.end', { messageId: 'a1' });
+const DONE = event('done', { finishReason: 'stop', usage: { inputTokens: 1, outputTokens: 2 } });
+const JSON_HEADERS = { 'content-type': 'application/json' };
+
+type ServerOptions = Parameters<typeof startContractServer>[0];
+
+async function start(server: ServerOptions = {}, options: Partial<ChatStreamOptions> = {}) {
+  const running = await startContractServer(server);
+  const chat = new ChatStream({ api: running.api, maxWaitMs: 5, ...options });
+  const shown: ReturnType<typeof chat.getSnapshot>[] = [];
+  chat.subscribe(() => shown.push(chat.getSnapshot()));
+  const state = () => chat.getSnapshot();
+  const until = (test: () => unknown) => vi.waitUntil(test, { timeout: 10_000, interval: 2 });
+  /** The stream that a request opened. */
+  const stream = async (index = 0) => {
+    await until(() => running.streams[index]);
+    return running.streams[index] as (typeof running.streams)[number];
+  };
+  const text = () =>
+    state()
+      .messages.at(-1)
+      ?.parts.map((part) => (part.type === 'text' ? part.text : ''))
+      .join('');
+  return { ...running, chat, shown, state, until, stream, text };
+}
+
+describe('a message that is sent', () => {
+  it('is shown at once, goes out as the contract says, and is answered', async () => {
+    const { chat, requests, state, stream, shown } = await start(
+      {},
+      { id: 'c1', body: { projectId: 'p', toolChoice: 'auto' }, headers: { 'x-app': 'yes' } },
+    );
+    const sent = chat.sendMessage({ text: 'ahoy', metadata: { from: 'me' } });
+    await vi.waitUntil(() => state().status === 'submitted');
+    expect(state().messages).toMatchObject([
+      { role: 'user', parts: [{ type: 'text', text: 'ahoy' }], metadata: { from: 'me' } },
+    ]);
+    const { send, end } = await stream();
+    send(META, START, delta('Hello'), delta(' there'), END, DONE);
+    end();
+    await sent;
+    expect(requests[0]).toMatchObject({ method: 'POST', path: '/api/chat' });
+    expect(requests[0]?.headers.get('x-app')).toBe('yes');
+    expect(requests[0]?.headers.get('x-sabir-detach')).toBe('1');
+    expect(requests[0]?.body).toEqual({
+      sessionId: 'c1',
+      projectId: 'p',
+      toolChoice: 'auto',
+      messages: state().messages.slice(0, 1),
+    });
+    expect(state()).toMatchObject({
+      status: 'ready',
+      error: undefined,
+      meta: { runId: 'r1', model: 'm' },
+      messages: [
+        { role: 'user' },
+        {
+          id: 'a1',
+          role: 'assistant',
+          parts: [{ type: 'text', text: 'Hello there', state: 'done' }],
+        },
+      ],
+    });
+    expect(shown.map(({ status }) => status)).toEqual(
+      expect.arrayContaining(['submitted', 'ready']),
+    );
+  });
+
+  it('waits for the answer before it', async () => {
+    const { chat, requests, stream, until } = await start();
+    const first = chat.sendMessage('one');
+    const { send, end } = await stream();
+    const second = chat.sendMessage('two');
+    await until(() => chat.getSnapshot().messages.length === 2);
+    send(META, START, delta('1'));
+    await until(() => chat.getSnapshot().messages.length === 3);
+    expect(requests).toHaveLength(1);
+    send(END, DONE);
+    end();
+    await first;
+    const next = await stream(1);
+    next.send(META, event('message.start', { messageId: 'a2' }), DONE);
+    next.end();
+    await second;
+    expect(chat.getSnapshot().messages.map(({ role }) => role)).toEqual([
+      'user',
+      'user',
+      'assistant',
+      'assistant',
+    ]);
+  });
+
+  it('carries files, and takes the place of another with its id', async () => {
+    const { chat, stream, requests } = await start();
+    const file = { url: 'data:text/plain,hi', mediaType: 'text/plain', filename: 'hi.txt' };
+    const sent = chat.sendMessage({ text: 'look', files: [file], messageId: 'u1' });
+    const { send } = await stream();
+    send(META, START, DONE);
+    await sent;
+    expect(requests[0]?.body).toMatchObject({
+      messages: [
+        {
+          id: 'u1',
+          parts: [
+            { type: 'file', ...file },
+            { type: 'text', text: 'look' },
+          ],
+        },
+      ],
+    });
+    const edited = chat.sendMessage({ text: 'look again', messageId: 'u1' });
+    const next = await stream(1);
+    next.send(META, START, DONE);
+    await edited;
+    const { messages } = chat.getSnapshot();
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+    expect(messages[0]?.parts).toEqual([{ type: 'text', text: 'look again' }]);
+  });
+
+  it('is answered anew, in place of the answer before', async () => {
+    const { chat, stream, requests } = await start();
+    const sent = chat.sendMessage('hi');
+    (await stream()).send(META, START, delta('first'), DONE);
+    await sent;
+    const again = chat.regenerate();
+    const { send } = await stream(1);
+    expect(requests[1]?.body).toMatchObject({
+      trigger: 'regenerate-message',
+      messageId: 'a1',
+      messages: [{ role: 'user' }],
+    });
+    send(META, event('message.start', { messageId: 'a2' }), DONE);
+    await again;
+    expect(chat.getSnapshot().messages.map(({ id }) => id)).toEqual([expect.any(String), 'a2']);
+  });
+});
+
+describe('what goes wrong', () => {
+  it('a refusal is told in the words of the server', async () => {
+    const onError = vi.fn();
+    const onFinish = vi.fn();
+    const said = { code: 'no', message: 'You may not.', remedy: 'Ask.' };
+    const { chat, state, requests } = await start(
+      { answer: () => Response.json(said, { status: 403 }) },
+      { onError, onFinish },
+    );
+    await chat.sendMessage('hi');
+    expect(state()).toMatchObject({
+      status: 'error',
+      error: { message: 'You may not.', code: 'no' },
+    });
+    expect(requests).toHaveLength(1);
+    expect(onError).toHaveBeenCalledTimes(1);
+    expect(onFinish).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ isError: true }));
+    chat.clearError();
+    expect(state()).toMatchObject({ status: 'ready', error: undefined });
+  });
+
+  it('a terminal error ends the answer, with its code', async () => {
+    const { chat, state, stream } = await start({ isNumbered: true });
+    const sent = chat.sendMessage('hi');
+    const failed = { message: 'It broke.', code: 'run-failed', retryable: true, terminal: true };
+    (await stream()).send(META, START, delta('Hal'), { ...event('error', failed), seq: 4 });
+    await sent;
+    expect(state()).toMatchObject({
+      status: 'error',
+      error: { message: 'It broke.', code: 'run-failed', retryable: true },
+      messages: [{}, { parts: [{ type: 'text', text: 'Hal', state: 'done' }] }],
+    });
+  });
+
+  it('an error of a server written to the seed is the end when nothing follows it', async () => {
+    const { chat, state, stream } = await start();
+    const sent = chat.sendMessage('hi');
+    const { send, end } = await stream();
+    send(META, START, event('error', { message: 'It broke.' }));
+    end();
+    await sent;
+    expect(state()).toMatchObject({ status: 'error', error: { message: 'It broke.' } });
+  });
+
+  it('a stream that just stops is not taken for a whole one', async () => {
+    const { chat, state, stream } = await start();
+    const sent = chat.sendMessage('hi');
+    const { send, end } = await stream();
+    send(META, START, delta('Hal'), END);
+    end();
+    await sent;
+    expect(state()).toMatchObject({ status: 'error', error: { code: 'turn-lost' } });
+  });
+
+  it('frames that nobody can read are passed over, counted, and reported once', async () => {
+    const onError = vi.fn();
+    const { chat, state, stream } = await start({}, { onError });
+    const sent = chat.sendMessage('hi');
+    const { send, write } = await stream();
+    send(META, START);
+    write('event: message.delta\ndata: {"messageId":\n\ndata: {"a":1}\n\nevent: x\ndata: null\n\n');
+    send(delta('fine'), END, DONE);
+    await sent;
+    expect(state()).toMatchObject({
+      status: 'ready',
+      messages: [{}, { parts: [{ text: 'fine' }] }],
+    });
+    expect(chat.malformed).toBe(3);
+    expect(onError).toHaveBeenCalledTimes(1);
+  });
+
+  it('listeners that throw are heard of, and disturb nothing', async () => {
+    const caught = vi.fn();
+    process.once('uncaughtException', caught);
+    const { chat, state, stream } = await start(
+      {},
+      {
+        onFinish: () => {
+          throw new Error('mine');
+        },
+      },
+    );
+    const sent = chat.sendMessage('hi');
+    (await stream()).send(META, START, DONE);
+    await sent;
+    expect(state().status).toBe('ready');
+    await vi.waitUntil(() => caught.mock.calls.length > 0);
+    expect(caught.mock.calls[0]?.[0]).toMatchObject({ message: 'mine' });
+  });
+});
+
+describe('a connection that drops', () => {
+  const seq = (given: object, n: number) => ({ ...(given as ReturnType<typeof event>), seq: n });
+
+  it('is taken up again behind what came whole', async () => {
+    const { chat, text, state, stream, requests } = await start({ isNumbered: true }, { id: 'c1' });
+    const sent = chat.sendMessage('hi');
+    const { send, controller } = await stream();
+    // The last has no number yet: it comes again.
+    send(
+      META,
+      seq(START, 1),
+      seq(delta('one '), 2),
+      event('step', { messageId: 'a1', state: 'start' }),
+    );
+    await vi.waitUntil(() => text() === 'one ');
+    controller.error(new Error('cut'));
+    const next = await stream(1);
+    expect(requests[1]).toMatchObject({ method: 'GET', path: '/api/chat/c1/stream' });
+    expect(requests[1]?.headers.get('last-event-id')).toBe('turn-1:2');
+    next.send(seq(event('step', { messageId: 'a1', state: 'start' }), 3), seq(delta('two'), 4));
+    next.send(END, seq(DONE, 5));
+    await sent;
+    expect(state().status).toBe('ready');
+    expect(state().messages[1]?.parts).toMatchObject([
+      { type: 'text', text: 'one ' },
+      { type: 'step-start' },
+      { type: 'text', text: 'two' },
+    ]);
+  });
+
+  it('may be told from the beginning again', async () => {
+    const { chat, text, stream } = await start({ isNumbered: true });
+    const sent = chat.sendMessage('hi');
+    const { send, controller } = await stream();
+    send(META, seq(START, 1), seq(delta('one '), 2));
+    await vi.waitUntil(() => text() === 'one ');
+    controller.error(new Error('cut'));
+    (await stream(1)).send(META, seq(START, 1), seq(delta('one two'), 3), END, seq(DONE, 4));
+    await sent;
+    expect(text()).toBe('one two');
+    expect(chat.getSnapshot().messages).toHaveLength(2);
+  });
+
+  it('is noticed by its silence', async () => {
+    const { chat, text, stream } = await start({ isNumbered: true }, { silenceMs: 60 });
+    const sent = chat.sendMessage('hi');
+    (await stream()).send(META, seq(START, 1), seq(delta('one'), 2));
+    (await stream(1)).send(END, seq(DONE, 3));
+    await sent;
+    expect(text()).toBe('one');
+  });
+
+  it('is given up when the server has forgotten the turn', async () => {
+    const { chat, state, stream } = await start({
+      isNumbered: true,
+      answer: ({ method }) => (method === 'GET' ? new Response(null, { status: 204 }) : undefined),
+    });
+    const sent = chat.sendMessage('hi');
+    const { send, end } = await stream();
+    send(META, seq(START, 1));
+    end();
+    await sent;
+    expect(state()).toMatchObject({ status: 'error', error: { code: 'turn-lost' } });
+  });
+
+  it('is tried again while the server is busy, and not when it refuses', async () => {
+    const statuses = [503, 429, 404];
+    const { chat, state, stream, requests } = await start({
+      isNumbered: true,
+      answer: ({ method }) =>
+        method === 'GET'
+          ? new Response('{"message":"Gone."}', {
+              status: statuses.shift() ?? 0,
+              headers: JSON_HEADERS,
+            })
+          : undefined,
+    });
+    const sent = chat.sendMessage('hi');
+    const { send, end } = await stream();
+    send(META, seq(START, 1));
+    end();
+    await sent;
+    expect(requests).toHaveLength(4);
+    expect(state().error?.message).toBe('Gone.');
+  });
+
+  it('before any answer is followed by a question, not by sending again', async () => {
+    let calls = 0;
+    const { chat, text, stream, requests } = await start(
+      { isNumbered: true },
+      {
+        fetch: (input, init) =>
+          ++calls === 1 ? Promise.reject(new TypeError('network')) : fetch(input, init),
+      },
+    );
+    const sent = chat.sendMessage('hi');
+    (await stream()).send(META, seq(START, 1), seq(delta('hello'), 2), END, seq(DONE, 3));
+    await sent;
+    expect(text()).toBe('hello');
+    expect(requests.map(({ method }) => method)).toEqual(['GET']);
+  });
+});
+
+describe('stop, leave, resume, answer', () => {
+  it('abort stops on the server, and shows what that says last', async () => {
+    const onFinish = vi.fn();
+    const { chat, requests, stream, text } = await start(
+      {
+        answer: ({ path }) =>
+          path.endsWith('/stop') ? Response.json({}, { status: 202 }) : undefined,
+      },
+      { id: 'c1', onFinish },
+    );
+    const sent = chat.sendMessage('hi');
+    const { send } = await stream();
+    send(META, START, delta('Hal'));
+    await vi.waitUntil(() => text() === 'Hal');
+    await chat.abort();
+    expect(requests.at(-1)).toMatchObject({ method: 'POST', path: '/api/chat/c1/stop' });
+    send(delta('t'), END, event('done', { finishReason: 'other' }));
+    await sent;
+    expect(text()).toBe('Halt');
+    expect(chat.getSnapshot().status).toBe('ready');
+    expect(onFinish).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ isAborted: true, isError: false, finishReason: 'other' }),
+    );
+  });
+
+  it('abort ends the answer here where the server knows no stop', async () => {
+    const { chat, stream, text, state } = await start({
+      answer: ({ path }) =>
+        path.endsWith('/stop') ? new Response(null, { status: 404 }) : undefined,
+    });
+    const sent = chat.sendMessage('hi');
+    const { send, seen } = await stream();
+    send(META, START, delta('Hal'));
+    await vi.waitUntil(() => text() === 'Hal');
+    await chat.abort();
+    await sent;
+    expect(state()).toMatchObject({ status: 'ready', error: undefined });
+    expect(state().messages[1]?.parts).toMatchObject([{ text: 'Hal', state: 'done' }]);
+    await vi.waitUntil(() => seen.isCancelled);
+  });
+
+  it('detach leaves without a word to the server', async () => {
+    const onFinish = vi.fn();
+    const { chat, stream, text, requests } = await start({}, { onFinish });
+    const sent = chat.sendMessage('hi');
+    const { send, seen } = await stream();
+    send(META, START, delta('Hal'));
+    await vi.waitUntil(() => text() === 'Hal');
+    chat.detach();
+    await sent;
+    await vi.waitUntil(() => seen.isCancelled);
+    expect(requests).toHaveLength(1);
+    expect(onFinish).not.toHaveBeenCalled();
+  });
+
+  it('resume takes up what runs, in place of the half that is there', async () => {
+    const half = {
+      id: 'a1',
+      role: 'assistant' as const,
+      parts: [{ type: 'text' as const, text: 'He' }],
+    };
+    const { chat, stream, requests, text } = await start({}, { id: 'c1', initialMessages: [half] });
+    const resumed = chat.resume();
+    const { send } = await stream();
+    expect(requests[0]).toMatchObject({ method: 'GET', path: '/api/chat/c1/stream' });
+    send(META, START, delta('Hello'), END, DONE);
+    await resumed;
+    expect(chat.getSnapshot().messages).toHaveLength(1);
+    expect(text()).toBe('Hello');
+  });
+
+  it('resume does nothing where nothing runs', async () => {
+    const onFinish = vi.fn();
+    const { chat, state, shown } = await start(
+      { answer: () => new Response(null, { status: 204 }) },
+      { onFinish },
+    );
+    await chat.resume();
+    expect(state()).toMatchObject({ status: 'ready', error: undefined, messages: [] });
+    expect(new Set(shown.map(({ status }) => status))).toEqual(new Set(['ready']));
+    expect(onFinish).not.toHaveBeenCalled();
+  });
+
+  it.each([
+    [202, {}, { status: 'accepted' }],
+    [409, { answer: 'theirs' }, { status: 'answered', answer: 'theirs' }],
+    [410, {}, { status: 'expired' }],
+  ])('an answer to a question is told what became of it: %s', async (status, said, expected) => {
+    const { chat, requests } = await start(
+      { answer: () => Response.json(said, { status }) },
+      { id: 'c1' },
+    );
+    expect(await chat.answer({ questionId: 'q', answer: 'mine' })).toEqual(expected);
+    expect(requests[0]).toMatchObject({
+      path: '/api/chat/c1/answer',
+      body: { questionId: 'q', answer: 'mine' },
+    });
+  });
+});
+
+describe('notifications', () => {
+  it('come at once for what begins or ends, and once a frame for words', async () => {
+    const { chat, stream, shown, text } = await start();
+    const sent = chat.sendMessage('hi');
+    const { send } = await stream();
+    send(META, START);
+    await vi.waitUntil(() => chat.getSnapshot().messages.length === 2);
+    const before = shown.length;
+    for (let i = 0; i < 500; i++) send(delta('x'));
+    await vi.waitUntil(() => text()?.length === 500);
+    expect(shown.length - before).toBeLessThan(60);
+    send(END, DONE);
+    await sent;
+    expect(chat.getSnapshot().status).toBe('ready');
+  });
+
+  it('share what has not changed', async () => {
+    const { chat, stream, text } = await start(
+      {},
+      {
+        initialMessages: [{ id: 'u0', role: 'user', parts: [{ type: 'text', text: 'old' }] }],
+      },
+    );
+    const sent = chat.sendMessage('hi');
+    const { send } = await stream();
+    send(META, START, event('step', { messageId: 'a1', state: 'start' }), delta('a'));
+    await vi.waitUntil(() => text() === 'a');
+    const one = chat.getSnapshot();
+    send(delta('b'));
+    await vi.waitUntil(() => text() === 'ab');
+    const two = chat.getSnapshot();
+    expect(two).not.toBe(one);
+    expect(two.messages[0]).toBe(one.messages[0]);
+    expect(two.messages[1]).toBe(one.messages[1]);
+    expect(two.messages[2]).not.toBe(one.messages[2]);
+    expect(two.messages[2]?.parts[0]).toBe(one.messages[2]?.parts[0]);
+    expect(chat.getSnapshot()).toBe(two);
+    send(DONE);
+    await sent;
+  });
+
+  it('tell what the agent says it is doing, while it does', async () => {
+    const { chat, stream, state } = await start();
+    const sent = chat.sendMessage('hi');
+    const { send } = await stream();
+    send(META, event('status', { state: 'thinking', message: 'Reading' }));
+    await vi.waitUntil(() => state().runStatus);
+    expect(state()).toMatchObject({
+      runStatus: { state: 'thinking', message: 'Reading' },
+      status: 'submitted',
+    });
+    send(START, DONE);
+    await sent;
+    expect(state().runStatus).toBeUndefined();
+  });
+});

@@ -1,0 +1,178 @@
+import { readJson } from '../chat-request.ts';
+import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
+import type { Logger } from '../translator.ts';
+import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import { withoutContent } from '../turns/without-content.ts';
+import { mayStop } from './access.ts';
+import { acknowledgement } from './acknowledgement.ts';
+import { type AnswerVerdict, createAnswering, toAnswer } from './answer-question.ts';
+import type { ChatRoute, Place } from './chat-route.ts';
+import { checkDepth } from './check-depth.ts';
+import { hasContractEvents } from './contract-frames.ts';
+import type { GatewayMetrics } from './metrics.ts';
+import type { GatewayLimits, GatewayTiming } from './options.ts';
+import type { OwedReplays } from './owed-replays.ts';
+import { viewTurn } from './respond.ts';
+import { json, nothing } from './responses.ts';
+import type { TurnRunner } from './turn-runner.ts';
+import type { Viewers } from './viewers.ts';
+import { channelOf, cursorOf, type Visit } from './visit.ts';
+import { openWire, WIRE_HEADERS, type WireName, wireOf } from './wires.ts';
+
+type ChatVerbsOptions = {
+  log: AnyTurnLog;
+  runner: TurnRunner;
+  viewers: Viewers;
+  owed: OwedReplays;
+  metrics: GatewayMetrics;
+  limits: GatewayLimits;
+  timing: GatewayTiming;
+  logger: Logger | undefined;
+};
+
+/** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
+export function createChatVerbs(options: ChatVerbsOptions) {
+  const { log, runner, viewers, owed, metrics, limits, timing, logger } = options;
+  const answerQuestion = createAnswering(log);
+
+  function view(
+    visit: Visit,
+    place: Place,
+    wire: WireName,
+    { turn, after }: { turn: TurnInfo; after: number },
+  ): Response {
+    const { request, startedAt, requestId } = visit;
+    const { user, role, sessionId, chatId } = place;
+    const { turnId } = turn;
+    const isDetaching = request.headers.get('x-sabir-detach') === '1';
+    const isResuming = request.headers.get('x-sabir-resume') === '1';
+    const frames = openWire(wire, { turn, after, isResuming }, { visit, place, logger });
+    const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
+    metrics.viewers.add(1);
+    const body = viewTurn({
+      log,
+      turn,
+      after,
+      request,
+      frames,
+      keepAliveMs: timing.keepAliveMs,
+      maxBacklogBytes: limits.viewerBacklogBytes,
+      expiresAt: user.expiresAt,
+      onFirstChunk: () => metrics.ttfb.observe((Date.now() - startedAt) / 1000),
+      onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
+      onSlow: () => metrics.slowViewers.add(),
+      onError: (error) =>
+        logger?.error?.('the turn could not be read', {
+          requestId,
+          turnId,
+          error: withoutContent(error),
+        }),
+      onDeparture(how) {
+        metrics.viewers.add(-1);
+        if (how === 'left') metrics.aborts.add({ side: 'client' });
+        if (how === 'let-go') metrics.aborts.add({ side: 'server' });
+        leave(how !== 'left');
+        logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
+      },
+    });
+    return new Response(body, { headers: { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId } });
+  }
+
+  async function send(route: ChatRoute, visit: Visit): Promise<Response> {
+    metrics.requests.add();
+    try {
+      return await converse(route, visit);
+    } catch (error) {
+      const { code } = error instanceof SabirError ? error : INTERNAL_ERROR;
+      metrics.requestErrors.add({ code });
+      throw error;
+    }
+  }
+
+  async function converse(route: ChatRoute, visit: Visit): Promise<Response> {
+    const wire = wireOf(visit, route.wire);
+    const channel = channelOf(visit.url);
+    const { place, post } = await route.receive(visit.request, channel);
+    if (post.kind === 'acknowledge') return acknowledgement(wire, post.messageId, place);
+    const { requestId, startedAt: askedAt } = visit;
+    const { turn, isNew } = await runner.begin(post, { place, channel, requestId, askedAt });
+    // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
+    const kept = isNew && wire === 'contract' ? await runner.find(turn.turnId, place) : undefined;
+    const { startedAt } = kept ?? turn;
+    return view(visit, place, wire, { turn: { ...turn, startedAt }, after: 0 });
+  }
+
+  async function resume(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
+    const wire = wireOf(visit, route.wire);
+    const place = await route.enter(visit.request, chatId, 'viewer');
+    const cursor = cursorOf(visit);
+    // The one that runs, not one that waits behind it.
+    const [running] = runner.liveIn(place);
+    const latest = running
+      ? await runner.find(running, place)
+      : await log.latest(place.logSession, chatId);
+    // A chat's cursor opens that chat's turns and no others.
+    const named = cursor && (await runner.find(cursor.turnId, place));
+    const turn = named ?? latest;
+    if (!turn) return nothing();
+    const after = named && cursor.seq <= turn.lastSeq ? cursor.seq : 0;
+    // Also while it runs: a page that is being told is owed nothing any more.
+    const isOwed = cursor !== undefined || owed.take(turn.turnId, place.user.id);
+    if (turn.outcome && (!isOwed || (await isTold(turn, after, wire, visit.request))))
+      return nothing();
+    metrics.resumes.add();
+    return view(visit, place, wire, { turn, after });
+  }
+
+  /** Whether a turn that has ended holds nothing more for whoever has seen that much of it. */
+  async function isTold(
+    turn: TurnInfo,
+    after: number,
+    wire: WireName,
+    { signal }: Request,
+  ): Promise<boolean> {
+    if (after === turn.lastSeq) return true;
+    if (after === 0 || wire !== 'contract') return false;
+    return !(await hasContractEvents(log, turn, after, signal));
+  }
+
+  /** The latest of a chat, and those that run: it may be waiting behind them. */
+  async function turnsOf(place: Place): Promise<TurnInfo[]> {
+    const latest = await log.latest(place.logSession, place.chatId);
+    const running = runner.liveIn(place).filter((id) => id !== latest?.turnId);
+    const turns = await Promise.all(running.map((turnId) => runner.find(turnId, place)));
+    return [latest, ...turns].filter((turn) => turn !== undefined);
+  }
+
+  async function stop(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
+    const place = await route.enter(visit.request, chatId, 'collaborator');
+    let isHeard = false;
+    for (const { turnId } of await turnsOf(place)) {
+      const isTaken = await log.command(turnId, { type: 'stop', reason: 'stopped by the user' });
+      isHeard ||= isTaken;
+    }
+    return isHeard ? json(202, { stopped: true }) : nothing();
+  }
+
+  async function answer(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
+    const place = await route.enter(visit.request, chatId, 'collaborator');
+    const body = await readJson(visit.request, limits.bodyBytes);
+    checkDepth(body);
+    const command = toAnswer(body);
+    let verdict: AnswerVerdict | undefined;
+    for (const turn of await turnsOf(place)) {
+      verdict ??= await answerQuestion(turn, command);
+    }
+    if (!verdict) throw new SabirError(NOT_FOUND, 'No such question was asked in this chat.');
+    if (verdict.status === 202) return json(202, { questionId: command.questionId });
+    const { code, userMessage: message, remedy } = verdict.kind;
+    return json(verdict.status, {
+      code,
+      message,
+      remedy,
+      ...('answer' in verdict && { answer: verdict.answer }),
+    });
+  }
+
+  return { send, resume, stop, answer };
+}

@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { chunkSequences } from '../../test/arbitrary-chunks.ts';
+import { nextTick } from '../../test/running-turn.ts';
+import { beginTurn, view } from '../../test/viewing-turn.ts';
+import type { Chunk } from '../chunks.ts';
+import { encodeContract } from '../contract/encode.ts';
+import type { ContractEvent } from '../contract/events.ts';
+import { LOG_FAILED } from '../errors.ts';
+import type { TurnInfo } from '../turns/log.ts';
+import { createContractFrames } from './contract-frames.ts';
+
+const META = { runId: 'r' };
+
+/** What the encoder makes of a turn, each with the cursor it has on the wire. */
+function eventsOf({ turnId, messageId, startedAt }: TurnInfo, chunks: Chunk[]) {
+  const encode = encodeContract({
+    meta: META,
+    createdAt: new Date(startedAt).toISOString(),
+    generateMessageId: () => messageId,
+  });
+  return chunks.flatMap((chunk, at) => {
+    const events = encode(chunk);
+    return events.map((event, i) => ({
+      seq: at + 1,
+      event: asJson(event),
+      id: i === events.length - 1 ? `${turnId}:${at + 1}` : undefined,
+    }));
+  });
+}
+
+const asJson = (event: ContractEvent) => JSON.parse(JSON.stringify(event));
+
+describe('createContractFrames', () => {
+  it('tells whoever has any cursor what follows it, and nothing else', async () => {
+    const input = fc.record({
+      chunks: chunkSequences(7, 'whole'),
+      at: fc.nat(),
+      sizes: fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(input, async ({ chunks, at, sizes }) => {
+        const turn = await beginTurn();
+        const after = at % (chunks.length + 1);
+        await turn.writer.append(chunks.slice(0, after));
+        const info = await turn.info();
+        const frames = createContractFrames({ turn: info, after, isResuming: false }, META);
+        const viewer = view(turn, info, { after, frames });
+        const reading = viewer.readAll();
+        for (let i = after, n = 0; i < chunks.length; n++) {
+          const size = sizes[n % sizes.length] as number;
+          await turn.writer.append(chunks.slice(i, i + size));
+          i += size;
+          await nextTick();
+        }
+        await turn.writer.close({ status: 'finished' });
+        await reading;
+        const told = viewer.frames.map(({ event, data, id }) => ({
+          event: { type: event, data: JSON.parse(data) },
+          id,
+        }));
+        const expected = eventsOf(info, chunks).filter(({ seq }) => seq > after);
+        expect(told).toEqual(expected.map(({ event, id }) => ({ event, id })));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('encodes nothing of what was seen, and tells whoever has seen some of a run only why it ends', async () => {
+    const turn = await (await beginTurn()).info();
+    const open = () => createContractFrames({ turn, after: 2, isResuming: false }, META);
+    const frames = open();
+    const seen = [
+      { seq: 1, chunk: { type: 'start', messageId: 'm' } },
+      { seq: 2, chunk: { type: 'text-delta', id: '1', delta: 'a' } },
+    ] as const;
+    expect(frames.encode(seen)).toHaveLength(0);
+    const told = [frames, open()].map((one) => new TextDecoder().decode(one.farewell(LOG_FAILED)));
+    const { code, retryable, userMessage: message } = LOG_FAILED;
+    const data = { message, code, retryable, terminal: true };
+    const error = `event: error\ndata: ${JSON.stringify(data)}\n\n`;
+    expect(told).toEqual([error, error]);
+    // Nothing comes after the end.
+    expect([frames.end(), frames.farewell(LOG_FAILED)].map(({ length }) => length)).toEqual([0, 0]);
+  });
+
+  it('says that the run was lost where its log ends before it does', async () => {
+    const turn = await beginTurn();
+    await turn.writer.append([{ type: 'start', messageId: 'm' }]);
+    await turn.writer.close({ status: 'finished' });
+    const info = await turn.info();
+    const frames = createContractFrames({ turn: info, after: 0, isResuming: false }, META);
+    const viewer = view(turn, info, { frames });
+    await viewer.readAll();
+    expect(viewer.frames.map(({ event }) => event)).toEqual(['meta', 'message.start', 'error']);
+    expect(viewer.frames.at(-1)?.id).toBe(`${info.turnId}:1`);
+    expect(JSON.parse(viewer.frames.at(-1)?.data ?? '')).toMatchObject({
+      code: 'turn-lost',
+      terminal: true,
+    });
+  });
+});

@@ -1,0 +1,93 @@
+import { useEffect, useState, useSyncExternalStore } from 'react';
+import { type ChatState, ChatStream, type ChatStreamOptions } from '../client/chat-stream.ts';
+import type { UIMessage } from '../message.ts';
+
+export type UseChatStreamOptions<M extends UIMessage = UIMessage> = ChatStreamOptions<M> & {
+  /** Takes up a running answer when the page comes up. */
+  resume?: boolean;
+};
+
+export type UseChatStream<M extends UIMessage = UIMessage> = ChatState<M> &
+  Pick<
+    ChatStream<M>,
+    | 'id'
+    | 'sendMessage'
+    | 'setMessages'
+    | 'abort'
+    | 'regenerate'
+    | 'resume'
+    | 'answer'
+    | 'clearError'
+  >;
+
+/** A chat and how many show it. */
+type Entry = { chat: ChatStream; users: number };
+
+/** What a component shows. */
+type Held = {
+  key: string;
+  entry: Entry;
+  /** What a server makes of the same options: others may have gone on since. */
+  first: ChatState;
+};
+
+/** Those with an id, so that all who show the same chat see the same. */
+const shared = new Map<string, Entry>();
+/** A render that never comes to the screen does not say so: what it made is forgotten after this. */
+const ABANDONED_MS = 10_000;
+
+function enter(options: ChatStreamOptions, key: string): Held {
+  const chat = new ChatStream(options);
+  const entry = shared.get(key) ?? { chat, users: 0 };
+  // A server renders for everybody: what one sees there is nobody else's.
+  if (options.id && typeof window !== 'undefined') {
+    shared.set(key, entry);
+    setTimeout(forget, ABANDONED_MS, key, entry);
+  }
+  return { key, entry, first: chat.getSnapshot() };
+}
+
+function forget(key: string, entry: Entry): void {
+  if (entry.users > 0) return;
+  if (shared.get(key) === entry) shared.delete(key);
+  entry.chat.detach();
+}
+
+/**
+ * A chat on a server that speaks the contract. Two components with the same `api` and `id` share
+ * it; where both give an option, the last to render has its way. One that leaves in mid-answer only
+ * stops watching; `abort` stops the answer.
+ *
+ * @example
+ * const { messages, status, sendMessage, abort } = useChatStream({ api: '/api/chat' });
+ */
+export function useChatStream<M extends UIMessage = UIMessage>(
+  options: UseChatStreamOptions<M>,
+): UseChatStream<M> {
+  const { api, id, resume } = options;
+  const key = `${api}\n${id ?? ''}`;
+  // State, not a ref: a render that is given up must not change what is on the screen.
+  let [held, hold] = useState(() => enter(options as ChatStreamOptions, key));
+  if (held.key !== key) {
+    held = enter(options as ChatStreamOptions, key);
+    hold(held);
+  }
+  const { entry, first } = held;
+  const chat = entry.chat as unknown as ChatStream<M>;
+  const state = useSyncExternalStore(chat.subscribe, chat.getSnapshot, () => first as ChatState<M>);
+  useEffect(() => chat.configure(options));
+  useEffect(() => {
+    const other = shared.get(key);
+    // While this one was hidden, another has come.
+    if (other?.users && other !== entry) return hold({ key, entry: other, first });
+    if (id) shared.set(key, entry);
+    entry.users++;
+    if (resume) void chat.resume();
+    return () => {
+      entry.users--;
+      // Strict mode leaves and comes back at once.
+      setTimeout(forget, 0, key, entry);
+    };
+  }, [chat, entry, first, id, key, resume]);
+  return { ...chat, ...state };
+}
