@@ -81,7 +81,7 @@ it('gives the same message as without a cut, wherever it is cut and how often', 
       fc.boolean(),
       async (chunks, planned, isFirstInHead) => {
         // Before anybody knows that there is a turn.
-        if (isFirstInHead) planned.unshift({ how: 'reset', inHead: true, at: 30 });
+        if (isFirstInHead) planned.unshift({ how: 'reset', inHead: true, at: 30, quietMs: 20 });
         const whole = await answered(chunks, []);
         const { message, ...rest } = await answered(chunks, planned);
         expect(rest).toEqual({ status: whole.status, error: whole.error });

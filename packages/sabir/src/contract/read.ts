@@ -1,91 +1,109 @@
 /**
- * Events → chunks for the fold, which takes no harm from what fits nowhere. What goes to a client
- * of the AI SDK has to keep to its law as well: that is `decode.ts`.
+ * What each event of the contract means for a message; the writing is `message-writer.ts`. What goes
+ * to a client of the AI SDK has to keep to its law as well: that is `decode.ts`.
  */
-import type { Chunk } from '../chunks.ts';
+import { copy, type MessageWriter, type WrittenState } from '../message-writer.ts';
 import type { StreamEvent } from './events.ts';
 
 type Data = Record<string, unknown>;
 
 /** Reads the events of one message. */
-export function createReader(push: (chunk: Chunk) => void): (event: StreamEvent) => void {
-  /** Blocks and tool calls that have begun. */
-  const open = new Set<unknown>();
+export function createReader(writer: MessageWriter): (event: StreamEvent) => void {
+  const { head, put, own, writeText } = writer;
+  /** Where blocks that are open, calls and data are; the last of those that have the same name. */
+  const blocks = new Map<unknown, number>();
+  const places = new Map<unknown, number>();
   /** The block of a server that does not name its blocks: it ends where another part begins. */
   let unnamed: string | undefined;
-  let minted = 0;
+  let stepAt = 0;
 
-  function write(type: string, fields: Data): void {
-    push({ ...fields, type } as Chunk);
+  function endBlock(key: unknown, data: Data = {}): void {
+    writeText(blocks.get(key), data, true);
+    blocks.delete(key);
   }
 
-  function tell(type: string, messageMetadata: unknown, fields?: Data): void {
-    write(type, { ...fields, messageMetadata });
+  function endUnnamed(): void {
+    endBlock(unnamed);
+    unnamed = undefined;
   }
 
-  function endBlock(key: unknown, fields?: Data): void {
-    const [kind, id] = String(key).split('\n');
-    if (id !== undefined && open.delete(key)) write(`${kind}-end`, { ...fields, id });
-  }
-
-  function block(kind: string, verb: string | undefined, data: Data): void {
-    if (data.partId == null && !unnamed?.startsWith(kind)) {
-      endBlock(unnamed);
-      unnamed = `${kind}\n${++minted}`;
+  function block(type: string, verb: string | undefined, data: Data): void {
+    const id = data.partId;
+    if (id == null && !unnamed?.startsWith(type)) {
+      endUnnamed();
+      unnamed = type;
     }
-    const key = data.partId == null ? unnamed : `${kind}\n${data.partId}`;
-    const id = key?.slice(kind.length + 1);
+    const key = id == null ? unnamed : `${type} ${id}`;
     if (verb === 'end') endBlock(key, data);
-    else if (!open.has(key)) {
-      open.add(key);
-      write(`${kind}-start`, { ...data, id });
+    else if (!blocks.has(key)) {
+      const part = type === 'text' ? { type } : { type, id: id ?? key };
+      blocks.set(key, writer.startText(part, data));
     }
-    if (verb === 'delta') write(`${kind}-delta`, { ...data, id });
+    if (verb === 'delta') writeText(blocks.get(key), data);
   }
 
   function tool(verb: string | undefined, data: Data): void {
-    const { toolCallId, toolName, state, delta, approved } = data;
-    const isNew = !open.has(toolCallId);
-    if (verb === 'approval') {
-      write(`tool-approval-${approved === undefined ? 'request' : 'response'}`, data);
-    } else if (verb === 'delta') {
+    const { toolCallId, state, delta, errorText, input = {} } = data;
+    const known = places.get(toolCallId);
+    // In another step it is another call, but an answer finds that of an earlier one.
+    let at = (known ?? -1) >= stepAt ? known : undefined;
+    const write = (next: WrittenState) => {
+      at = writer.writeTool(at, next, { toolName: 'unknown', ...data, input });
+      places.set(toolCallId, at);
+    };
+    if (verb === 'delta') {
       // Without a name there is no part to show: the call brings both, and the whole input.
-      if (isNew && !toolName) return;
-      if (isNew || data.restart) write('tool-input-start', data);
-      open.add(toolCallId);
-      if (delta) write('tool-input-delta', { toolCallId, inputTextDelta: delta });
-    } else {
-      // One of the turn before, which this one goes on with, is in the message already.
-      if ((isNew && !data.continued) || verb === 'call') {
-        write('tool-input-available', { toolName: 'unknown', input: {}, ...data });
-      }
-      open.add(toolCallId);
-      if (verb === 'call') return;
-      const isError = state === 'output-error' || (!state && data.errorText !== undefined);
-      const kind = isError ? 'error' : state === 'output-denied' ? 'denied' : 'available';
-      write(data.inputError ? 'tool-input-error' : `tool-output-${kind}`, data);
+      if (at === undefined && !data.toolName) return;
+      if (at === undefined || data.restart) write('input-streaming');
+      if (delta) writer.addInput(at as number, `${delta}`);
+    } else if (verb === 'call') write('input-available');
+    else if (verb === 'approval') {
+      if (state === 'approval-requested') writer.askApproval(known, data);
+      else writer.giveApproval(data);
+    } else if (data.inputError) write('output-error');
+    else {
+      at = known;
+      if (at === undefined) write('input-available');
+      const isError = state === 'output-error' || (!state && errorText !== undefined);
+      if (state === 'output-denied') copy(own(at) ?? {}, { state });
+      else writer.answerTool(at, isError ? 'output-error' : 'output-available', data);
     }
+  }
+
+  function addData(name: unknown, id: unknown, said: unknown): void {
+    const type = `data-${name}`;
+    const key = `${type} ${id}`;
+    const part = own(id == null ? undefined : places.get(key));
+    if (part) part.data = said;
+    else places.set(key, put(copy({ type, data: said }, { id })));
   }
 
   return ({ type, data }) => {
     const { messageId, metadata, ...rest } = Object(data) as Data;
     const [what, verb] = type.split('.');
     if (what === 'message' && verb !== 'delta') {
-      if (verb === 'end') for (const key of open) endBlock(key);
-      tell(verb === 'start' ? 'start' : 'message-metadata', metadata, { messageId });
+      if (verb === 'start') head.id = messageId as string;
+      else for (const key of blocks.keys()) endBlock(key);
+      writer.addMetadata(metadata);
     } else if (what === 'message' || what === 'text') block('text', verb, rest);
     else if (what === 'reasoning') block(what, verb, rest);
     else {
-      endBlock(unnamed);
-      unnamed = undefined;
-      const { name, ...data } = rest;
+      endUnnamed();
+      const { name, id, state, part } = rest;
       if (what === 'tool') tool(verb, rest);
-      else if (what === 'source') write('source-url', rest);
-      else if (what === 'step') write(`${rest.state}-step`, {});
-      else if (what === 'part') push(Object(rest.part));
-      else if (what === 'question') write('data-question', { id: rest.questionId, data: rest });
-      else if (what === 'data') write(`data-${name}`, data);
-      else tell('message-metadata', metadata ?? (rest.usage && { usage: rest.usage }));
+      else if (what === 'source') put(copy({ type: 'source-url' }, rest, SOURCE));
+      else if (what === 'part') put(Object(part));
+      else if (what === 'question') addData(what, rest.questionId, rest);
+      else if (what === 'data') rest.transient || addData(name, id, rest.data);
+      else if (state === 'start') stepAt = put({ type: 'step-start' });
+      else if (state === 'reset') {
+        writer.truncate(stepAt + 1);
+        for (const known of [blocks, places]) {
+          for (const [key, at] of known) if (at > stepAt) known.delete(key);
+        }
+      } else writer.addMetadata(metadata ?? (rest.usage && { usage: rest.usage }));
     }
   };
 }
+
+const SOURCE = ['sourceId', 'url', 'title', 'providerMetadata'];

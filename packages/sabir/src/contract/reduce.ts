@@ -1,15 +1,15 @@
 /**
- * Events → messages. What an event says is `read.ts`, what a message becomes of it is `fold.ts`:
+ * Events → messages. What an event says is `read.ts`, what a message becomes of it is `message-writer.ts`:
  * here is which message it belongs to.
  */
-import { createFold, type Fold } from '../fold.ts';
 import { createId } from '../id.ts';
 import type { UIMessage } from '../message.ts';
+import { createMessageWriter, type MessageWriter } from '../message-writer.ts';
 import type { StreamEvent } from './events.ts';
 import { createReader } from './read.ts';
 
 /** A message being written: its place in the list, and what makes it of the events. */
-type Writing = { at: number; fold: Fold; read(event: StreamEvent): void };
+type Writing = { at: number; writer: MessageWriter; read(event: StreamEvent): void };
 
 export type Reducer = {
   /** Never throws; what it cannot read changes nothing. */
@@ -43,11 +43,13 @@ export function createReducer(messages: UIMessage[]): Reducer {
     const old = isAnew ? undefined : list[found];
     const last = old?.parts.at(-1);
     const open = last?.type === 'text' && last.state !== 'done' ? last : undefined;
-    const fold = createFold(old && open ? { ...old, parts: old.parts.slice(0, -1) } : old);
-    const entry = { at: found < 0 ? list.length : found, fold, read: createReader(fold.push) };
+    const writer = createMessageWriter(
+      old && open ? { ...old, parts: old.parts.slice(0, -1) } : old,
+    );
+    const entry = { at: found < 0 ? list.length : found, writer, read: createReader(writer) };
     put(entry, { type: 'message.start', data: { messageId } });
     if (open) put(entry, { type: 'message.delta', data: { messageId, delta: open.text } });
-    if (found < 0) list = [...list, fold.message];
+    if (found < 0) list = [...list, writer.message];
     writing.set(messageId, entry);
     return entry;
   }
@@ -83,7 +85,7 @@ export function createReducer(messages: UIMessage[]): Reducer {
     get messages() {
       if (changed.size > 0) {
         list = list.slice();
-        for (const { at, fold } of changed) list[at] = fold.message;
+        for (const { at, writer } of changed) list[at] = writer.message;
         changed.clear();
       }
       return list;
