@@ -1,3 +1,4 @@
+import { CONTRACT_ITEMS } from './requirements-contract.ts';
 import { GATEWAY_ITEMS, TRANSLATOR_ITEMS } from './requirements-rfc.ts';
 
 /** What was asked of the Open Harness source, in short. */
@@ -63,4 +64,5 @@ export const REQUIREMENTS: Record<string, string> = {
   ...OPEN_HARNESS_ITEMS,
   ...TRANSLATOR_ITEMS,
   ...GATEWAY_ITEMS,
+  ...CONTRACT_ITEMS,
 };

@@ -1,6 +1,6 @@
 import type { ContractEvent, ContractMeta, ContractStatus } from '../contract/events.ts';
 import { createReducer } from '../contract/reduce.ts';
-import type { UIMessage } from '../message.ts';
+import type { MessageLike, UIMessage } from '../message.ts';
 import type { Usage } from '../outcome.ts';
 import type { SseFrame } from '../sse.ts';
 import { followTurn } from './follow-turn.ts';
@@ -11,7 +11,7 @@ import { toUserMessage, type UserInput } from './user-message.ts';
 export type ChatStatus = 'ready' | 'submitted' | 'streaming' | 'error';
 
 /** What is on the screen. A new object whenever something in it has changed. */
-export type ChatState<M extends UIMessage = UIMessage> = {
+export type ChatState<M extends MessageLike = UIMessage> = {
   readonly messages: M[];
   readonly status: ChatStatus;
   /** What the agent says it is doing, for an overlay. */
@@ -21,7 +21,7 @@ export type ChatState<M extends UIMessage = UIMessage> = {
   readonly error: Error | undefined;
 };
 
-export type ChatFinish<M extends UIMessage = UIMessage> = {
+export type ChatFinish<M extends MessageLike = UIMessage> = {
   /** What was answered, if anything was. */
   message: M | undefined;
   messages: M[];
@@ -34,7 +34,7 @@ export type ChatFinish<M extends UIMessage = UIMessage> = {
 
 export type ChatCall = { headers?: HeadersInit; body?: object };
 
-export type ChatStreamOptions<M extends UIMessage = UIMessage> = {
+export type ChatStreamOptions<M extends MessageLike = UIMessage> = {
   /** Where messages are posted, for example `/api/chat`. */
   api: string;
   /** The chat. Unless given, one that nobody can guess. */
@@ -74,7 +74,7 @@ const STOP_MS = 1_000;
  * chat.subscribe(() => render(chat.getSnapshot()));
  * await chat.sendMessage('Ahoy!');
  */
-export class ChatStream<M extends UIMessage = UIMessage> {
+export class ChatStream<M extends MessageLike = UIMessage> {
   /** The server may choose another. */
   id: string;
   /** Frames of the last answer that could not be read and were passed over. */
@@ -114,7 +114,7 @@ export class ChatStream<M extends UIMessage = UIMessage> {
     const listeners = new Set<() => void>();
     /** What the next notification shows. */
     const next: { -readonly [Key in keyof ChatState<M>]: ChatState<M>[Key] } = {
-      messages: reducer.messages as M[],
+      messages: reducer.messages,
       status: 'ready',
       runStatus: undefined,
       meta: undefined,
@@ -145,7 +145,7 @@ export class ChatStream<M extends UIMessage = UIMessage> {
     function notify(patch?: Partial<ChatState<M>>): void {
       isScheduled = false;
       Object.assign(next, patch);
-      next.messages = reducer.messages as M[];
+      next.messages = reducer.messages;
       shown = { ...next };
       for (const listener of listeners) call(listener, undefined);
     }
@@ -297,7 +297,7 @@ export class ChatStream<M extends UIMessage = UIMessage> {
       return send(sent);
     };
     this.regenerate = (which, sent) => {
-      const isAnswer = ({ role }: UIMessage) => role === 'assistant';
+      const isAnswer = ({ role }: MessageLike) => role === 'assistant';
       const messageId = which?.messageId ?? reducer.messages.findLast(isAnswer)?.id;
       cutAt(messageId);
       return send(sent, { trigger: 'regenerate-message', messageId });
@@ -306,7 +306,7 @@ export class ChatStream<M extends UIMessage = UIMessage> {
       if (!waiting) await queue(() => follow());
     };
     this.setMessages = (messages) => {
-      const before = reducer.messages as M[];
+      const before = reducer.messages;
       reducer.messages = typeof messages === 'function' ? messages(before) : messages;
       notify();
     };

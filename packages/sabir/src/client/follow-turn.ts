@@ -1,4 +1,4 @@
-import { SabirError, TURN_LOST } from '../errors.ts';
+import { TURN_LOST } from '../errors.ts';
 import { createSseDecoder, type SseFrame } from '../sse.ts';
 
 export type TurnFeed = {
@@ -90,7 +90,7 @@ export async function followTurn(feed: TurnFeed): Promise<boolean> {
         whole = [];
         if (feed.take(frames)) return true;
       }
-      failure = new SabirError(TURN_LOST);
+      failure = Object.assign(new Error(TURN_LOST.userMessage), TURN_LOST);
       if (!turnId) attempts = MAX_ATTEMPTS;
       isFirst = false;
     } catch (error) {

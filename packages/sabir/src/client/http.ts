@@ -7,36 +7,28 @@ export function resolve<T>(value: Resolvable<T>): T | Promise<T> {
   return typeof value === 'function' ? (value as () => T | Promise<T>)() : value;
 }
 
-/** `path` behind the path of an address that may have a query. */
-function appendPath(api: string, path: string): string {
-  const [, base = '', rest = ''] = /^([^?#]*)(.*)$/s.exec(api) ?? [];
-  return base.replace(/\/$/, '') + path + rest;
-}
-
-/** `/chat/…` of one chat. Parsers take dot segments for a way up, even encoded ones. */
+/** `/chat/…` of one chat, before a query. Parsers take dot segments for a way up, even encoded ones. */
 export function chatUrl(api: string, chatId: string, verb: string): string {
   if (/^\.{0,2}$/.test(chatId)) throw new TypeError(`"${chatId}" cannot be the id of a chat.`);
-  return appendPath(api, `/${encodeURIComponent(chatId)}/${verb}`);
+  return api.replace(/\/?(?=[?#]|$)/, `/${encodeURIComponent(chatId)}/${verb}`);
 }
 
 /** What a server said instead of an answer. `message` is fit for people. */
 export class ChatRequestError extends Error {
+  override readonly name = 'ChatRequestError';
   readonly status: number;
   readonly code: string | undefined;
   readonly remedy: string | undefined;
 
   constructor(status: number, said: Record<string, unknown>) {
     super(text(said.message) ?? `The server could not answer (status ${status}).`);
-    this.name = 'ChatRequestError';
     this.status = status;
     this.code = text(said.code);
     this.remedy = text(said.remedy);
   }
 }
 
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
+const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined);
 
 /** The body as an object, whatever it is; a proxy's page of HTML says nothing. */
 export async function readJson(response: Response): Promise<Record<string, unknown>> {

@@ -363,7 +363,7 @@ describe('what is said of a chunk', () => {
 });
 
 describe('the order of events', () => {
-  it('begins with meta and the message, whatever comes first', () => {
+  it('[CT-NOTE-3] begins with meta and the message, whatever comes first', () => {
     const meta = { runId: 'r', model: 'gpt-5.1' };
     const createdAt = '2026-01-11T18:22:01.000Z';
     const encode = encodeContract({ meta, createdAt, generateMessageId: () => 'minted' });

@@ -150,11 +150,11 @@ const messageId = 'm';
 const call = { messageId, toolCallId: 'c' };
 
 describe('isContractEvent', () => {
-  it.each(FIRST_EXAMPLES)('accepts %s as the first version shows it', (type, json) => {
+  it.each(FIRST_EXAMPLES)('[CT-EVENTS] accepts %s as the first version shows it', (type, json) => {
     expect(isContractEvent({ type, data: JSON.parse(json) })).toBe(true);
   });
 
-  it('accepts the stream that the first version shows', () => {
+  it('[CT-EXAMPLE] accepts the stream that the first version shows', () => {
     expect(streamed).toHaveLength(8);
     for (const event of streamed) expect(isContractEvent(event)).toBe(true);
   });

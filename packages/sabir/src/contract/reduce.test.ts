@@ -20,11 +20,11 @@ const partsOf = (...events: StreamEvent[]) => apply([START, ...events])[0]?.part
 const TOOL = { toolCallId: 't1', toolName: 'search' };
 
 describe('the seed: text', () => {
-  it('[CT-TEXT-1] message.start creates an assistant message with empty parts', () => {
+  it('[CT-TEXT-1] [CT-STEP-2] message.start creates an assistant message with empty parts', () => {
     expect(apply([START])).toEqual([{ id: 'm', role: 'assistant', parts: [] }]);
   });
 
-  it('[CT-TEXT-2] message.delta appends to the last text part or creates one', () => {
+  it('[CT-TEXT-2] [CT-STEP-3] message.delta appends to the last text part or creates one', () => {
     expect(partsOf(delta('a'), delta('b'))).toMatchObject([{ type: 'text', text: 'ab' }]);
     const call = of('tool.call', { ...TOOL, input: {}, state: 'input-available' });
     expect(partsOf(delta('a'), call, delta('b'), delta('c'))).toMatchObject([
@@ -42,14 +42,14 @@ describe('the seed: text', () => {
 });
 
 describe('the seed: tools', () => {
-  it('[CT-TOOL-1] tool.call adds a part with its name, state, id and input', () => {
+  it('[CT-TOOL-1] [CT-STEP-4] tool.call adds a part with its name, state, id and input', () => {
     const input = { query: 'x' };
     expect(partsOf(of('tool.call', { ...TOOL, input, state: 'input-available' }))).toEqual([
       { type: 'tool-search', toolCallId: 't1', state: 'input-available', input },
     ]);
   });
 
-  it('[CT-TOOL-2] tool.delta shows the input as far as it goes, also before its call', () => {
+  it('[CT-TOOL-2] [CT-STEP-4] tool.delta shows the input as far as it goes, also before its call', () => {
     const streaming = (text: string) => of('tool.delta', { ...TOOL, delta: text });
     expect(partsOf(streaming('{"query":"ma'), streaming('sts"'))).toMatchObject([
       { type: 'tool-search', state: 'input-streaming', input: { query: 'masts' } },
@@ -64,15 +64,18 @@ describe('the seed: tools', () => {
   it.each([
     ['output', { output: { n: 1 }, state: 'output-available' }],
     ['error', { errorText: 'No.', state: 'output-error' }],
-  ])('[CT-TOOL-3] tool.result attaches the %s, also to a call that was never seen', (_, result) => {
-    const call = of('tool.call', { ...TOOL, input: { q: 1 } });
-    expect(partsOf(call, of('tool.result', { ...TOOL, ...result }))).toEqual([
-      { type: 'tool-search', toolCallId: 't1', input: { q: 1 }, ...result },
-    ]);
-    expect(partsOf(of('tool.result', { ...TOOL, ...result }))).toMatchObject([
-      { type: 'tool-search', toolCallId: 't1', ...result },
-    ]);
-  });
+  ])(
+    '[CT-TOOL-3] [CT-STEP-5] [CT-NOTE-2] tool.result attaches the %s, also to a call that was never seen',
+    (_, result) => {
+      const call = of('tool.call', { ...TOOL, input: { q: 1 } });
+      expect(partsOf(call, of('tool.result', { ...TOOL, ...result }))).toEqual([
+        { type: 'tool-search', toolCallId: 't1', input: { q: 1 }, ...result },
+      ]);
+      expect(partsOf(of('tool.result', { ...TOOL, ...result }))).toMatchObject([
+        { type: 'tool-search', toolCallId: 't1', ...result },
+      ]);
+    },
+  );
 
   it('[CT-NOTE-4] tool events before any message create the message', () => {
     const data = { ...TOOL, input: {}, state: 'input-available' };
@@ -83,7 +86,7 @@ describe('the seed: tools', () => {
 });
 
 describe('the seed: the rest', () => {
-  it('[CT-SOURCE-1] source adds a source-url part to the same message', () => {
+  it('[CT-SOURCE-1] [CT-STEP-6] source adds a source-url part to the same message', () => {
     const source = { sourceId: 's', url: 'https://a.test/', title: 'A' };
     expect(partsOf(of('source', { ...source, toolCallId: 't1' }))).toEqual([
       { type: 'source-url', ...source },
@@ -128,10 +131,13 @@ function folded(chunks: Chunk[]): UIMessage {
 }
 
 describe('one reducer', () => {
-  it.each(CHUNK_FIXTURES)('makes of $name what the fold makes of its chunks', ({ chunks }) => {
-    const messages = apply(encodeAll(chunks));
-    expect(messages).toEqual([folded(chunks)]);
-  });
+  it.each(CHUNK_FIXTURES)(
+    '[CT-NOTE-1] makes of $name what the fold makes of its chunks',
+    ({ chunks }) => {
+      const messages = apply(encodeAll(chunks));
+      expect(messages).toEqual([folded(chunks)]);
+    },
+  );
 
   it('makes of any turn what the fold makes of its chunks', () => {
     fc.assert(
@@ -143,7 +149,7 @@ describe('one reducer', () => {
     );
   });
 
-  it('is pure, shares what did not change, and goes on from any list', () => {
+  it('[CT-REDUCER] is pure, shares what did not change, and goes on from any list', () => {
     fc.assert(
       fc.property(chunkSequences(7, 'whole'), (chunks) => {
         const first: UIMessage = { id: 'u', role: 'user', parts: [{ type: 'text', text: 'hi' }] };

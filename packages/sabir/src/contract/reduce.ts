@@ -3,7 +3,7 @@
  * here is which message it belongs to.
  */
 import { createId } from '../id.ts';
-import type { UIMessage } from '../message.ts';
+import type { MessageLike, UIMessage } from '../message.ts';
 import { createMessageWriter, type MessageWriter } from '../message-writer.ts';
 import type { StreamEvent } from './events.ts';
 import { createReader } from './read.ts';
@@ -11,23 +11,24 @@ import { createReader } from './read.ts';
 /** A message being written: its place in the list, and what makes it of the events. */
 type Writing = { at: number; writer: MessageWriter; read(event: StreamEvent): void };
 
-export type Reducer = {
+export type Reducer<M> = {
   /** Never throws; what it cannot read changes nothing. */
   apply(event: StreamEvent): void;
   /** Nothing more will come: ends the blocks that are open. */
   close(): void;
   /** Puts a message at the end, whatever is being written before it. */
-  append(message: UIMessage): void;
+  append(message: M): void;
   /** The same array until something changes, and in it the same messages where they did not. */
-  messages: UIMessage[];
+  messages: M[];
 };
 
 /** What is about a message, rather than about the run. */
 const IS_OF_MESSAGE = /^(message|text|reasoning|tool|source|step|data|question|part|metadata)\b/;
 
 /** For one chat: what is in `messages` already is kept, and never written into. */
-export function createReducer(messages: UIMessage[]): Reducer {
-  let list = messages;
+export function createReducer<M extends MessageLike>(messages: M[]): Reducer<M> {
+  // What an application calls a message has its parts; which parts those are is its own affair.
+  let list = messages as MessageLike[] as UIMessage[];
   let current: string | undefined;
   const writing = new Map<string, Writing>();
   const changed = new Set<Writing>();
@@ -60,7 +61,7 @@ export function createReducer(messages: UIMessage[]): Reducer {
     return current ?? (last?.role === 'assistant' ? last.id : createId());
   }
 
-  return {
+  const reducer: Reducer<UIMessage> = {
     apply(event) {
       const { type, data } = event;
       if (IS_OF_MESSAGE.test(type)) {
@@ -96,9 +97,10 @@ export function createReducer(messages: UIMessage[]): Reducer {
       changed.clear();
     },
   };
+  return reducer as Reducer<never> as Reducer<M>;
 }
 
-const reducers = new WeakMap<readonly UIMessage[], Reducer>();
+const reducers = new WeakMap<readonly MessageLike[], unknown>();
 
 /**
  * The messages after an event. Pure: what is given stays as it is, and messages and parts that the
@@ -108,15 +110,16 @@ const reducers = new WeakMap<readonly UIMessage[], Reducer>();
  * for (const event of events) messages = applyEvent(messages, event);
  * ```
  */
-export function applyEvent<M extends UIMessage = UIMessage>(
+export function applyEvent<M extends MessageLike = UIMessage>(
   messages: M[],
   event: StreamEvent,
 ): M[] {
   // Found again by the list it gave last. From any other list a new one takes up what is there.
-  const reducer = reducers.get(messages) ?? createReducer(messages);
+  const known = reducers.get(messages) as Reducer<M> | undefined;
+  const reducer = known ?? createReducer(messages);
   reducer.apply(event);
   const next = reducer.messages;
   reducers.delete(messages);
   reducers.set(next, reducer);
-  return next as M[];
+  return next;
 }

@@ -292,7 +292,7 @@ describe('the routes', () => {
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'POST']);
   });
 
-  it('give the application’s own fields to its agent, typed', async () => {
+  it('[CT-REQ-1] [CT-REQ-2] give the application’s own fields to its agent, typed', async () => {
     const bodies: unknown[] = [];
     const chat = asUpstream<ChatBody>(async function* ({ body, text, user }) {
       const projectId: string | undefined = body.projectId;

@@ -61,7 +61,7 @@ describe('a message on a route of the contract', () => {
     expect(reader.raw()).not.toContain('[DONE]');
   });
 
-  it('comes with the headers of a stream, and none of the AI SDK’s', async () => {
+  it('[CT-SSE] comes with the headers of a stream, and none of the AI SDK’s', async () => {
     const gateway = createTestGateway(echo, { cors: { origins: ['https://app.test'] } });
     const response = await createContractUser(gateway, 'carl').post(contractBody('hi'), {
       headers: { origin: 'https://app.test' },

@@ -1,13 +1,13 @@
 import { useEffect, useState, useSyncExternalStore } from 'react';
 import { type ChatState, ChatStream, type ChatStreamOptions } from '../client/chat-stream.ts';
-import type { UIMessage } from '../message.ts';
+import type { MessageLike, UIMessage } from '../message.ts';
 
-export type UseChatStreamOptions<M extends UIMessage = UIMessage> = ChatStreamOptions<M> & {
+export type UseChatStreamOptions<M extends MessageLike = UIMessage> = ChatStreamOptions<M> & {
   /** Takes up a running answer when the page comes up. */
   resume?: boolean;
 };
 
-export type UseChatStream<M extends UIMessage = UIMessage> = ChatState<M> &
+export type UseChatStream<M extends MessageLike = UIMessage> = ChatState<M> &
   Pick<
     ChatStream<M>,
     | 'id'
@@ -61,7 +61,7 @@ function forget(key: string, entry: Entry): void {
  * @example
  * const { messages, status, sendMessage, abort } = useChatStream({ api: '/api/chat' });
  */
-export function useChatStream<M extends UIMessage = UIMessage>(
+export function useChatStream<M extends MessageLike = UIMessage>(
   options: UseChatStreamOptions<M>,
 ): UseChatStream<M> {
   const { api, id, resume } = options;
@@ -74,7 +74,11 @@ export function useChatStream<M extends UIMessage = UIMessage>(
   }
   const { entry, first } = held;
   const chat = entry.chat as unknown as ChatStream<M>;
-  const state = useSyncExternalStore(chat.subscribe, chat.getSnapshot, () => first as ChatState<M>);
+  const state = useSyncExternalStore(
+    chat.subscribe,
+    chat.getSnapshot,
+    () => first as ChatState<never> as ChatState<M>,
+  );
   useEffect(() => chat.configure(options));
   useEffect(() => {
     const other = shared.get(key);
