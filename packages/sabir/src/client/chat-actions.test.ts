@@ -85,6 +85,14 @@ describe('stop, leave, resume, answer', () => {
     expect(onFinish).not.toHaveBeenCalled();
   });
 
+  it('resume is told where a server answers with its page instead', async () => {
+    const html = { headers: { 'content-type': 'text/html' } };
+    const { chat, state, requests } = await start({ answer: () => new Response('<html>', html) });
+    await chat.resume();
+    expect(state()).toMatchObject({ status: 'error', error: { status: 200 } });
+    expect(requests).toHaveLength(1);
+  });
+
   it.each([
     [202, {}, { status: 'accepted' }],
     [409, { answer: 'theirs' }, { status: 'answered', answer: 'theirs' }],

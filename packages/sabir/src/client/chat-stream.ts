@@ -164,7 +164,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     };
 
     const post = (verb: string, body: object) =>
-      request(verb, { method: 'POST', body: JSON.stringify(body), keepalive: true });
+      request(verb, { method: 'POST', body: JSON.stringify(body) });
 
     function report(error: Error, isEnd: boolean): void {
       next.error = error;
@@ -239,7 +239,9 @@ export class ChatStream<M extends MessageLike = UIMessage> {
               init.body = JSON.stringify({ sessionId: this.id, ...body });
             }
             const response = await request(verb, init, cursor);
-            if (!response.ok) throw await toRequestError(response);
+            // Some servers answer with their page whatever they are asked.
+            const isStream = /event-stream|^$/.test(response.headers.get('content-type') ?? '');
+            if (!response.ok || !isStream) throw await toRequestError(response);
             return response;
           },
         });
