@@ -79,13 +79,16 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
   }
 
   return ({ type, data }) => {
-    const { messageId, metadata, ...rest } = Object(data) as Data;
+    const all = Object(data) as Data;
+    // Nearly all are: the rest may take its time.
+    if (type === 'message.delta') return block('text', 'delta', all);
+    const { messageId, metadata, ...rest } = all;
     const [what, verb] = type.split('.');
-    if (what === 'message' && verb !== 'delta') {
+    if (what === 'message') {
       if (verb === 'start') head.id = messageId as string;
       else for (const key of blocks.keys()) endBlock(key);
       writer.addMetadata(metadata);
-    } else if (what === 'message' || what === 'text') block('text', verb, rest);
+    } else if (what === 'text') block(what, verb, rest);
     else if (what === 'reasoning') block(what, verb, rest);
     else {
       endUnnamed();
