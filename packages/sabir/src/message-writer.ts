@@ -13,7 +13,7 @@ import { createPartialJson, type PartialJson } from './partial-json.ts';
 export type Part = { type: string } & Record<string, unknown>;
 
 /** What is said of a tool call: the fields of chunks, which events of the contract have too. */
-export type ToolFields = {
+type ToolFields = {
   toolCallId?: unknown;
   toolName?: unknown;
   input?: unknown;
@@ -25,7 +25,7 @@ export type ToolFields = {
 };
 
 /** What is said of an approval, asked for or given. */
-export type ApprovalFields = ToolFields & {
+type ApprovalFields = ToolFields & {
   approvalId?: unknown;
   approved?: unknown;
   reason?: unknown;

@@ -15,7 +15,7 @@ type Stream = ReturnType<typeof createBody> & {
 const TURN = 'turn-1';
 
 /** What one event is on the wire, of a turn that is numbered. */
-export function frameOf({ seq, type, data }: StreamEvent & { seq?: number }): string {
+function frameOf({ seq, type, data }: StreamEvent & { seq?: number }): string {
   return toContractSse({ type, data } as never, seq === undefined ? undefined : `${TURN}:${seq}`);
 }
 
