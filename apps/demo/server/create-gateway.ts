@@ -38,6 +38,8 @@ export function createGateway(createFlow: () => Runtime, options: OpenHarnessOpt
     upstream: flow,
     authenticate: () => ({ id: 'local' }),
     access: () => 'owner',
+    // `/api/chat` is there by itself, with the same flow; nobody comes aboard here.
+    routes: { onboarding: false },
     onFinish: conversations.finish,
     timing: { shutdownMs: SHUTDOWN_MS },
     logger: { warn: console.warn, error: console.error },
@@ -45,5 +47,5 @@ export function createGateway(createFlow: () => Runtime, options: OpenHarnessOpt
 }
 
 export function isGatewayAddress(pathname: string): boolean {
-  return pathname === '/metrics' || pathname.startsWith('/api/sessions/');
+  return pathname === '/metrics' || /^\/api\/(sessions\/|chat(\/|$))/.test(pathname);
 }

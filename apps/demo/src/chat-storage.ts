@@ -2,6 +2,7 @@
  * Conversations in localStorage, one entry per chat. Bounded in every direction: the newest
  * chats, the newest messages of a chat, and a size below what browsers allow.
  */
+import { randomHex, type Tab, tabOf } from './chat-id.ts';
 import { type ChatMessage, settleLast } from './chat-message.ts';
 import type { Place } from './transports.ts';
 
@@ -15,7 +16,10 @@ export type StoredChat = {
 };
 
 const PREFIX = 'sabir-demo:chat:';
-const LATEST = 'sabir-demo:latest';
+const LATEST: Record<Tab, string> = {
+  useChat: 'sabir-demo:latest',
+  useChatStream: 'sabir-demo:latest-contract',
+};
 const BROWSER = 'sabir-demo:browser';
 const MAX_CHATS = 12;
 const MAX_MESSAGES = 60;
@@ -37,20 +41,19 @@ export function saveChat(id: string, { messages, thoughts, place }: StoredChat):
     json = serialize();
   }
   write(PREFIX + id, json);
-  write(LATEST, id);
+  write(LATEST[tabOf(id)], id);
   prune();
 }
 
-export function latestChatId(): string | undefined {
-  return read(LATEST) ?? undefined;
+export function latestChatId(tab: Tab): string | undefined {
+  return read(LATEST[tab]) ?? undefined;
 }
 
 /** What the server knows this browser by: long and random, since it opens its conversations. */
 export function browserId(): string {
   const known = read(BROWSER);
   if (known) return known;
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  const id = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const id = randomHex();
   write(BROWSER, id);
   return id;
 }

@@ -1,89 +1,65 @@
-import { useChat } from '@ai-sdk/react';
 import { useCallback, useEffect, useId, useRef, useState } from 'react';
-import { type ChatMessage, isOpenEnded, type Outcome, settleLast } from './chat-message.ts';
-import { loadChat } from './chat-storage.ts';
+import type { Chat } from './chat.ts';
+import { type ChatMessage, isOpenEnded } from './chat-message.ts';
+import type { StoredChat } from './chat-storage.ts';
 import { Composer } from './components/composer.tsx';
 import { Conversation } from './components/conversation.tsx';
 import { EmptyState } from './components/empty-state.tsx';
 import { AssistantMessage, UserMessage } from './components/message.tsx';
 import { TurnNoticeBanner } from './components/turn-notice-banner.tsx';
-import { GatewayTransport } from './gateway-transport.ts';
-import { toPlaceNote } from './place-note.ts';
 import { toAnnouncement } from './to-announcement.ts';
-import { toTransport } from './transports.ts';
+import type { Place } from './transports.ts';
 import { toTurnNotice } from './turn-notice.ts';
-import { useCatchUp } from './use-catch-up.ts';
-import { usePlace } from './use-place.ts';
 import { useSavedChat } from './use-saved-chat.ts';
-import { useServerReport } from './use-server-report.ts';
 import { useThoughts } from './use-thoughts.ts';
 
-/** Renders at most once a frame, however fast the words come. */
-const FRAME_MS = 16;
+type ChatViewProps = {
+  chatId: string;
+  /** What the chat began with. */
+  stored: StoredChat;
+  chat: Chat;
+  /** Where the next answer is made. */
+  place: Place;
+  /** What there is to know about that place. */
+  note: string;
+  /** Absent where there is nothing to choose. */
+  onPlaceChange?(place: Place): void;
+};
 
-/** One conversation, from its stored beginning to whatever is being written right now. */
-export function Chat({ chatId }: { chatId: string }) {
-  const [stored] = useState(() => loadChat(chatId));
-  const [place, setPlace] = usePlace();
-  /** Where the last answer was asked for; the switch is about the next one. */
-  const [turnPlace, setTurnPlace] = useState(stored.place ?? place);
-  const [isReconnecting, setIsReconnecting] = useState(false);
-  const [gateway] = useState(() => new GatewayTransport(chatId, setIsReconnecting));
-  const report = useServerReport();
+/** Draws a conversation, and keeps the stored copy of it. Cannot tell which hook it comes from. */
+export function ChatView({ chatId, stored, chat, place, note, onPlaceChange }: ChatViewProps) {
+  const { messages, status, isCatchingUp } = chat;
   const [turn, setTurn] = useState(0);
   const inputRef = useRef<HTMLTextAreaElement>(null);
   const placeNoteId = useId();
 
-  const chat = useChat<ChatMessage>({
-    id: chatId,
-    messages: stored.messages,
-    transport: toTransport(place, gateway),
-    throttle: FRAME_MS,
-    onFinish: ({ isAbort }) => {
-      setIsReconnecting(false);
-      // Whoever leaves an answer of the gateway's only leaves.
-      if (isAbort && turnPlace === 'gateway') return;
-      // A stream that was cut off carries no outcome, and a client takes silence for success.
-      settle(isAbort ? 'stopped' : 'lost');
-    },
-  });
-  const { messages, sendMessage, regenerate, status, error } = chat;
-  const settle = (outcome: Outcome) => chat.setMessages((current) => settleLast(current, outcome));
-
   const isRunning = status === 'submitted' || status === 'streaming';
-  const isCatchingUp = useCatchUp({
-    ...chat,
-    gateway,
-    isExpected: turnPlace === 'gateway',
-    isBusy: isRunning,
-    onCaughtUp: () => setTurnPlace('gateway'),
-  });
   const last = messages.at(-1);
   const isBusy = isRunning || (isCatchingUp && isOpenEnded(last));
-  const notice = isBusy ? undefined : toTurnNotice(status, error, messages);
+  const notice = isBusy ? undefined : toTurnNotice(chat, onPlaceChange !== undefined);
   const thoughts = useThoughts(last, isBusy, stored.thoughts);
-  useSavedChat(chatId, { messages, thoughts, place: turnPlace });
+  useSavedChat(chatId, { messages, thoughts, place: chat.place });
 
   // On a touch screen, focus would bring up the keyboard over what the person came to read.
   const focusInput = useCallback(() => {
     if (window.matchMedia('(pointer: fine)').matches) inputRef.current?.focus();
   }, []);
-  useEffect(focusInput, [focusInput]);
+  useEffect(() => {
+    // Whoever walks along the tabs with the keyboard is still walking.
+    if (!document.activeElement?.matches('[role=tab]')) focusInput();
+  }, [focusInput]);
 
-  const begin = (request: Promise<void>) => {
-    void request;
-    setTurnPlace(place);
+  const begin = () => {
     setTurn((count) => count + 1);
     focusInput();
   };
-  const ask = (text: string) => begin(sendMessage({ text }));
-  const stop = async () => {
-    if (turnPlace !== 'gateway') return chat.stop();
-    // Its answer ends for all tabs, in the stream. Where nobody can be told, at least it ends here.
-    await gateway.stop(chatId).catch(async () => {
-      await chat.stop();
-      settle('stopped');
-    });
+  const ask = (text: string) => {
+    chat.send(text);
+    begin();
+  };
+  const retry = () => {
+    chat.retry();
+    begin();
   };
 
   return (
@@ -106,24 +82,25 @@ export function Chat({ chatId }: { chatId: string }) {
                 />
               ),
             )}
-            {notice ? (
-              <TurnNoticeBanner notice={notice} onRetry={() => begin(regenerate())} />
-            ) : null}
+            {notice ? <TurnNoticeBanner notice={notice} onRetry={retry} /> : null}
           </Conversation>
         )}
       </main>
-      <footer className="mx-auto w-full max-w-3xl px-3 pb-3 sm:px-6 sm:pb-4">
+      {/* A switch without a choice is hidden, and keeps its room: the input is the same everywhere. */}
+      <footer
+        className={`mx-auto w-full max-w-3xl px-3 pb-3 sm:px-6 sm:pb-4 ${onPlaceChange ? '' : '[&_fieldset]:invisible'}`}
+      >
         <Composer
           inputRef={inputRef}
           isBusy={isBusy}
-          onPlaceChange={setPlace}
+          onPlaceChange={(next) => onPlaceChange?.(next)}
           onSend={ask}
-          onStop={() => void stop()}
+          onStop={chat.stop}
           place={place}
           placeNoteId={placeNoteId}
         />
         <p className="mt-2 text-center text-xs text-ink-soft" id={placeNoteId}>
-          {isBusy && isReconnecting ? 'Reconnecting…' : toPlaceNote(place, report)}
+          {isBusy && chat.isReconnecting ? 'Reconnecting…' : note}
           <span className="max-sm:hidden"> · Enter sends, Shift + Enter starts a new line</span>
         </p>
       </footer>

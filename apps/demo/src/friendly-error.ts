@@ -4,18 +4,21 @@ export type FriendlyError = { title: string; text: string };
 
 const DEFAULT_TITLE = 'The answer could not be finished';
 
-/** Puts whatever `useChat` caught into words that help the person in front of the page. */
-export function toFriendlyError(error: Error): FriendlyError {
+/**
+ * Puts whatever the hook caught into words that help the person in front of the page, who may be
+ * able to choose another place for the flow, or not.
+ */
+export function toFriendlyError(error: Error, canMove: boolean): FriendlyError {
   if (error instanceof TypeError && /fetch|network|load failed/i.test(error.message)) {
     return {
       title: 'The server cannot be reached',
-      text: 'Check your connection and that the server is running, then try again. Or run the flow in this tab.',
+      text: `Check your connection and that the server is running, then try again.${canMove ? ' Or run the flow in this tab.' : ''}`,
     };
   }
   if (error instanceof ChatRequestError && error.status === 404) {
     return {
       title: 'The gateway is off',
-      text: 'This server was started without it. Choose Server or This tab and try again, or start it with ENABLE_AI_SDK_ADAPTER=true.',
+      text: `This server was started without it. ${canMove ? 'Choose Server or This tab and try again, or start' : 'Start'} it with ENABLE_AI_SDK_ADAPTER=true.`,
     };
   }
   const refusal = toRefusal(error);

@@ -14,3 +14,11 @@ export function toPlaceNote(place: Place, report: ServerReport): string {
   if (report?.model === 'scripted model') return 'Scripted model, no key needed';
   return report?.model ? `Model: ${report.model}` : 'Server';
 }
+
+/** The contract is spoken in one place only: on the gateway. */
+export function toContractNote(report: ServerReport): string {
+  if (report === 'absent') return 'No server here: the useChat tab can do without';
+  return report?.gateway === false
+    ? 'The gateway is off on this server: the useChat tab can do without'
+    : 'POST /api/chat · Reload, or watch in a second window';
+}

@@ -1,4 +1,4 @@
-import type { ChatStatus } from 'ai';
+import type { Chat } from './chat.ts';
 import type { ChatMessage } from './chat-message.ts';
 import { toFriendlyError } from './friendly-error.ts';
 
@@ -10,12 +10,11 @@ export type TurnNotice = {
 
 /** What there is to say about the last turn, if it did not simply finish. */
 export function toTurnNotice(
-  status: ChatStatus,
-  error: Error | undefined,
-  messages: readonly ChatMessage[],
+  { status, error, messages }: Pick<Chat, 'status' | 'error' | 'messages'>,
+  canMove: boolean,
 ): TurnNotice | undefined {
   if (status === 'submitted' || status === 'streaming') return;
-  if (error) return { kind: 'failed', ...toFriendlyError(error) };
+  if (error) return { kind: 'failed', ...toFriendlyError(error, canMove) };
   const last = messages.at(-1);
   if (!last) return;
   if (last.role === 'user') {
@@ -28,7 +27,7 @@ export function toTurnNotice(
     case 'stopped':
       return { kind: 'stopped', title: 'You stopped this answer' };
     case 'failed':
-      return { kind: 'failed', ...toFriendlyError(new Error(findNodeError(last))) };
+      return { kind: 'failed', ...toFriendlyError(new Error(findNodeError(last)), canMove) };
     default:
       return {
         kind: 'interrupted',

@@ -1,18 +1,19 @@
-import type { UseChatHelpers } from '@ai-sdk/react';
 import { useEffect, useEffectEvent, useState } from 'react';
 import type { ChatMessage } from './chat-message.ts';
-import type { GatewayTransport } from './gateway-transport.ts';
+import type { SharedConversation } from './shared-conversation.ts';
 
-type Options = Pick<
-  UseChatHelpers<ChatMessage>,
-  'messages' | 'setMessages' | 'resumeStream' | 'clearError'
-> & {
-  gateway: GatewayTransport;
+type Options = {
+  conversation: SharedConversation;
+  messages: ChatMessage[];
+  setMessages(messages: ChatMessage[]): void;
+  clearError(): void;
+  /** Shows the answer that is being written, to its end. */
+  resume(): Promise<void>;
   /** The last answer of this conversation was the gateway's: it may have gone on without us. */
   isExpected: boolean;
   isBusy: boolean;
   /** Runs before an answer of the gateway's is shown. */
-  onCaughtUp(): void;
+  onCaughtUp?(): void;
 };
 
 /**
@@ -21,23 +22,25 @@ type Options = Pick<
  * from its first word and on as it comes. True from beginning to end.
  */
 export function useCatchUp(options: Options): boolean {
-  const { gateway, isExpected } = options;
+  const { conversation, isExpected } = options;
   const [isCatchingUp, setIsCatchingUp] = useState(isExpected);
 
   const show = useEffectEvent(async (history: ChatMessage[]) => {
+    // Somebody was quicker: what they asked here is newer than this.
+    if (options.isBusy) return;
     const asked = options.messages.findLast(({ role }) => role === 'user');
     // A server that has forgotten, or was never reached, knows less than this page.
     if (asked && !history.some(({ id }) => id === asked.id)) return;
     options.clearError();
     options.setMessages(history);
-    options.onCaughtUp();
-    if (history.at(-1)?.role === 'user') await options.resumeStream();
+    options.onCaughtUp?.();
+    if (history.at(-1)?.role === 'user') await options.resume();
   });
 
   const catchUp = useEffectEvent(async (leaving: AbortSignal) => {
     setIsCatchingUp(true);
     try {
-      await show(await gateway.history(leaving));
+      await show(await conversation.history(leaving));
     } catch {
       // No server, no gateway: the page's own copy is what there is.
     }
@@ -51,9 +54,9 @@ export function useCatchUp(options: Options): boolean {
     const leaving = new AbortController();
     const { signal } = leaving;
     if (isReturning()) void catchUp(signal);
-    gateway.onAskedElsewhere(() => isFree() && void catchUp(signal), signal);
+    conversation.onAskedElsewhere(() => isFree() && void catchUp(signal), signal);
     return () => leaving.abort();
-  }, [gateway]);
+  }, [conversation]);
 
   return isCatchingUp;
 }

@@ -1,26 +1,52 @@
 import { useEffect, useState } from 'react';
+import { createChatId, type Tab, tabOf } from './chat-id.ts';
 import { latestChatId } from './chat-storage.ts';
 
-/** The chat is part of the address, so that Back returns to the last one and a reload to this one. */
-export function useChatId(): { chatId: string; startNewChat(): void } {
-  const [chatId, setChatId] = useState(() => {
-    const id = readHash() ?? latestChatId() ?? createChatId();
-    history.replaceState(null, '', `#${id}`);
-    return id;
+type OpenChats = {
+  /** The tab in front. */
+  tab: Tab;
+  /** The chat in each tab that was ever in front: it goes on while another one is. */
+  chatIds: Partial<Record<Tab, string>>;
+};
+
+/**
+ * The chat is part of the address, so that Back returns to the last one and a reload to this one,
+ * in whichever tab it is.
+ */
+export function useOpenChats(): OpenChats & { openTab(tab: Tab): void; startNewChat(): void } {
+  const [open, setOpen] = useState(() => {
+    const chatId = readHash() ?? findChatId('useChat');
+    history.replaceState(null, '', `#${chatId}`);
+    return show(chatId);
   });
 
   useEffect(() => {
-    const follow = () => setChatId((current) => readHash() ?? current);
+    const follow = () => {
+      const chatId = readHash();
+      if (chatId) setOpen((before) => show(chatId, before));
+    };
     window.addEventListener('hashchange', follow);
     return () => window.removeEventListener('hashchange', follow);
   }, []);
 
-  return {
-    chatId,
-    startNewChat() {
-      location.hash = createChatId();
-    },
+  const { tab, chatIds } = open;
+  const go = (chatId: string) => {
+    location.hash = chatId;
+    // The event comes later than the next key.
+    setOpen((before) => show(chatId, before));
   };
+  return {
+    ...open,
+    openTab(next) {
+      if (next !== tab) go(chatIds[next] ?? findChatId(next));
+    },
+    startNewChat: () => go(createChatId(tab)),
+  };
+}
+
+function show(chatId: string, before?: OpenChats): OpenChats {
+  const tab = tabOf(chatId);
+  return { tab, chatIds: { ...before?.chatIds, [tab]: chatId } };
 }
 
 function readHash(): string | undefined {
@@ -28,6 +54,6 @@ function readHash(): string | undefined {
   return /^[\w-]{4,40}$/.test(id) ? id : undefined;
 }
 
-function createChatId(): string {
-  return crypto.getRandomValues(new Uint32Array(2)).reduce((id, n) => id + n.toString(36), '');
+function findChatId(tab: Tab): string {
+  return latestChatId(tab) ?? createChatId(tab);
 }

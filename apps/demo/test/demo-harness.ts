@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { expect } from 'vitest';
 import { findChromium, launchChromium, NO_CHROMIUM } from '../../../scripts/chromium.ts';
 
 export const hasChromium = findChromium() !== undefined;
@@ -111,6 +112,43 @@ export async function choosePlace(
   await page.getByText(name, { exact: true }).click();
 }
 
+export async function openTab(page: Page, hook: 'useChat' | 'useChatStream'): Promise<void> {
+  await page.getByRole('tab', { name: new RegExp(`^${hook}\\b`) }).click();
+}
+
+/** The tab in front; another one may go on behind it. */
+export function panel(page: Page) {
+  return page.getByRole('tabpanel');
+}
+
 export function lastAnswer(page: Page) {
-  return page.locator('[data-role=assistant]').last();
+  return panel(page).locator('[data-role=assistant]').last();
+}
+
+/** Has taken its first step, and is not done yet. */
+export async function waitForTool(page: Page): Promise<void> {
+  await lastAnswer(page).locator('[data-state=done]').first().waitFor();
+}
+
+export async function waitForWriter(page: Page): Promise<void> {
+  await lastAnswer(page).getByText('A language without a country').waitFor();
+}
+
+/** All that is said, without how long thoughts took, which each window measures for itself. */
+export async function words(page: Page): Promise<string> {
+  const said = await page.getByRole('group', { name: 'Conversation' }).textContent();
+  return (said ?? '').replaceAll(/Thought( for \d+ s)?/g, '');
+}
+
+/** The last answer is the one to `HARBOUR`, with all there is to it, and nothing twice. */
+export async function expectWhole(page: Page, turns = 1): Promise<void> {
+  expect(await panel(page).locator('[data-role=user]').count()).toBe(turns);
+  expect(await panel(page).locator('[data-role=assistant]').count()).toBe(turns);
+  const answer = lastAnswer(page);
+  expect(await answer.locator('[data-status]').count()).toBe(3);
+  expect(await answer.locator('[data-status=complete]').count()).toBe(3);
+  expect(await answer.locator('[data-part=tool]').count()).toBe(3);
+  expect(await answer.locator('[data-usage]').count()).toBe(1);
+  expect((await answer.textContent())?.split('A language without a country')).toHaveLength(2);
+  expect(await panel(page).locator('[data-notice]').count()).toBe(0);
 }

@@ -10,6 +10,9 @@ const ADDRESSES = [
   ['GET', `${SESSION}/chat/c1/stream`],
   ['POST', `${SESSION}/chat/c1/stop`],
   ['GET', `${SESSION}/messages`],
+  ['POST', '/api/chat'],
+  ['GET', '/api/chat/c1/stream'],
+  ['POST', '/api/chat/c1/stop'],
   ['GET', '/metrics'],
 ] as const;
 
@@ -84,13 +87,27 @@ describe('the server with the gateway', () => {
     );
   });
 
+  test('speaks the contract on /api/chat, with the same flow', async () => {
+    const sent = await fetch(`${server.url}/api/chat`, ask('hello'));
+    expect(sent.headers.get('x-vercel-ai-ui-message-stream')).toBeNull();
+    expect(sent.headers.get('x-content-type-options')).toBe('nosniff');
+    const body = await sent.text();
+    const events = body.match(/(?<=^event: )\S+/gm) ?? [];
+    expect([events[0], events.at(-1)]).toEqual(['meta', 'done']);
+    expect(body.match(/^data: .*"state":"start"/gm)).toHaveLength(3);
+    expect(body).toContain('"outcome":"finished"');
+    expect((await fetch(`${server.url}/api/onboarding`, ask('hello'))).status).toBe(404);
+  });
+
   test('lets no other site in', async () => {
     const { url } = server;
     const foreign = { 'sec-fetch-site': 'cross-site' };
     expect((await fetch(`${url}${SESSION}/chat`, ask('hello', foreign))).status).toBe(403);
     expect((await fetch(`${url}${SESSION}/messages`, { headers: foreign })).status).toBe(403);
+    expect((await fetch(`${url}/api/chat`, ask('hello', foreign))).status).toBe(403);
     const form = ask('hello', { 'content-type': 'text/plain' });
     expect((await fetch(`${url}${SESSION}/chat`, form)).status).toBe(415);
+    expect((await fetch(`${url}/api/chat`, form)).status).toBe(415);
   });
 
   test('leaves in good order in mid-answer: whoever watches is told', async () => {

@@ -4,6 +4,7 @@ import { audit, loadAxe } from './axe.ts';
 import {
   choosePlace,
   type DemoServer,
+  expectWhole,
   HARBOUR,
   hasChromium,
   inBrowser,
@@ -14,6 +15,9 @@ import {
   type Visit,
   visit,
   waitForAnswer,
+  waitForTool,
+  waitForWriter,
+  words,
 } from './demo-harness.ts';
 
 const ON = { ENABLE_AI_SDK_ADAPTER: 'true' };
@@ -42,29 +46,11 @@ describe.skipIf(!hasChromium)(`the gateway${inBrowser}`, () => {
     page = guest.page;
     await choosePlace(page, 'Gateway');
   };
-  const conversation = (of: Page) => of.getByRole('group', { name: 'Conversation' });
-  /** Without how long thoughts took, which each tab measures for itself. */
-  const words = async (of: Page) =>
-    ((await conversation(of).textContent()) ?? '').replaceAll(/Thought( for \d+ s)?/g, '');
-  const waitForWriter = (of: Page) =>
-    lastAnswer(of).getByText('A language without a country').waitFor();
-  const waitForTool = (of: Page) => lastAnswer(of).locator('[data-state=done]').first().waitFor();
   const waitForEnd = (of: Page) => of.getByRole('button', { name: 'Send' }).waitFor();
   const openSecondTab = async () => {
     const second = await page.context().newPage();
     await second.goto(page.url());
     return second;
-  };
-  const expectWhole = async (of: Page, turns = 1) => {
-    expect(await of.locator('[data-role=user]').count()).toBe(turns);
-    expect(await of.locator('[data-role=assistant]').count()).toBe(turns);
-    const answer = lastAnswer(of);
-    expect(await answer.locator('[data-status]').count()).toBe(3);
-    expect(await answer.locator('[data-status=complete]').count()).toBe(3);
-    expect(await answer.locator('[data-part=tool]').count()).toBe(3);
-    expect(await answer.locator('[data-usage]').count()).toBe(1);
-    expect((await answer.textContent())?.split('A language without a country')).toHaveLength(2);
-    expect(await of.locator('[data-notice]').count()).toBe(0);
   };
 
   test('chats, and the flow knows what was said before', async () => {

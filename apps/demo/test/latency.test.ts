@@ -6,6 +6,7 @@ import {
   hasChromium,
   inBrowser,
   launchBrowser,
+  openTab,
   send,
   startServer,
   visit,
@@ -22,7 +23,7 @@ describe.skipIf(!hasChromium)(`the way of a word${inBrowser}`, () => {
   let server: DemoServer;
   let browser: Browser;
   beforeAll(async () => {
-    server = await startServer();
+    server = await startServer({ ENABLE_AI_SDK_ADAPTER: 'true' });
     browser = await launchBrowser();
   });
   afterAll(async () => {
@@ -30,13 +31,14 @@ describe.skipIf(!hasChromium)(`the way of a word${inBrowser}`, () => {
     await server?.stop();
   });
 
-  test.each(['Server', 'This tab'] as const)(
+  test.each(['Server', 'This tab', 'useChatStream'] as const)(
     `[SC-002] [SC-009] text and thinking are on the screen within ${LIMIT_MS} ms of the event (%s)`,
     // A busy machine can spoil a measurement, but no machine makes a slow page fast.
     { retry: 2 },
     async (place) => {
       const { page, close } = await visit(browser, server.url, { speed: 1 });
-      await choosePlace(page, place);
+      if (place === 'useChatStream') await openTab(page, place);
+      else await choosePlace(page, place);
       await watchStamps(page);
       await send(page, 'clock');
       await waitForAnswer(page);

@@ -14,6 +14,7 @@ import {
   visit,
   waitForAnswer,
 } from './demo-harness.ts';
+import { overflow, seenLayout, watchLayout } from './layout.ts';
 
 describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
   let server: DemoServer;
@@ -98,17 +99,12 @@ describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
       viewport: { width, height: 700 },
       speed: 20,
     });
-    const overflow = () =>
-      page.evaluate(() => {
-        const boxes = [document.documentElement, ...document.querySelectorAll('.scroller')];
-        return Math.max(...boxes.map((box) => box.scrollWidth - box.clientWidth));
-      });
-    expect(await overflow()).toBe(0);
+    expect(await overflow(page)).toBe(0);
     await choosePlace(page, 'This tab');
     for (const topic of ['How does Sabir work?', 'Compare SSE and WebSockets', 'x'.repeat(300)]) {
       await send(page, topic);
       await waitForAnswer(page);
-      expect(await overflow()).toBe(0);
+      expect(await overflow(page)).toBe(0);
     }
     await close();
   });
@@ -118,27 +114,10 @@ describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
     async (place) => {
       const { page, close } = await visit(browser, server.url);
       await choosePlace(page, place);
-      await page.evaluate(() => {
-        const seen = { shift: 0, composerTops: new Set<number>(), steps: 0 };
-        Object.assign(window, { seen });
-        new PerformanceObserver((list) => {
-          for (const entry of list.getEntries() as unknown as LayoutShift[]) {
-            if (!entry.hadRecentInput) seen.shift += entry.value;
-          }
-        }).observe({ type: 'layout-shift', buffered: true });
-        const look = () => {
-          const composer = document.querySelector('form')?.getBoundingClientRect();
-          seen.composerTops.add(composer?.top ?? -1);
-          requestAnimationFrame(look);
-        };
-        look();
-      });
+      await watchLayout(page);
       await send(page, HARBOUR);
       await waitForAnswer(page);
-      const seen = await page.evaluate(() => {
-        const { shift, composerTops } = (window as unknown as { seen: Seen }).seen;
-        return { shift, composerTops: [...composerTops] };
-      });
+      const seen = await seenLayout(page);
       console.log(`layout shift on ${place}: ${seen.shift.toFixed(4)}`);
       expect(seen.shift).toBeLessThan(0.1);
       expect(seen.composerTops).toHaveLength(1);
@@ -224,6 +203,3 @@ describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
     });
   });
 });
-
-type LayoutShift = { value: number; hadRecentInput: boolean };
-type Seen = { shift: number; composerTops: Set<number> };

@@ -43,6 +43,16 @@ describe('stop, leave, resume, answer', () => {
     await vi.waitUntil(() => seen.isCancelled);
   });
 
+  it('abort stops what nobody watches here', async () => {
+    const { chat, requests } = await start(
+      { answer: () => Response.json({}, { status: 202 }) },
+      { id: 'c1' },
+    );
+    await chat.abort();
+    expect(requests.map(({ path }) => path)).toEqual(['/api/chat/c1/stop']);
+    expect(chat.getSnapshot().status).toBe('ready');
+  });
+
   it('detach leaves without a word to the server', async () => {
     const onFinish = vi.fn();
     const { chat, stream, text, requests } = await start({}, { onFinish });

@@ -113,6 +113,26 @@ describe('a message that is sent', () => {
     await again;
     expect(chat.getSnapshot().messages.map(({ id }) => id)).toEqual([expect.any(String), 'a2']);
   });
+
+  it('that was never answered is answered, and what came before it stays', async () => {
+    let isDown = true;
+    const { chat, stream, requests } = await start({
+      answer: () => (isDown ? new Response(null, { status: 500 }) : undefined),
+    });
+    chat.setMessages([
+      { id: 'u1', role: 'user', parts: [{ type: 'text', text: 'one' }] },
+      { id: 'a0', role: 'assistant', parts: [{ type: 'text', text: 'first' }] },
+    ]);
+    await chat.sendMessage({ text: 'two', messageId: 'u2' });
+    isDown = false;
+    const again = chat.regenerate();
+    (await stream()).send(META, START, DONE);
+    await again;
+    expect(requests[1]?.body).toMatchObject({
+      messages: [{ id: 'u1' }, { id: 'a0' }, { id: 'u2' }],
+    });
+    expect(chat.getSnapshot().messages.map(({ id }) => id)).toEqual(['u1', 'a0', 'u2', 'a1']);
+  });
 });
 
 describe('what goes wrong', () => {

@@ -96,7 +96,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
   /** Takes up the chat's running answer, from its beginning: after a reload. */
   declare readonly resume: () => Promise<void>;
   declare readonly setMessages: (messages: M[] | ((messages: M[]) => M[])) => void;
-  /** Stops the answer, on the server too. Resolves when that has heard. */
+  /** Stops the answer, on the server too, whoever watches it. Resolves when that has heard. */
   declare readonly abort: () => Promise<void>;
   /** Answers a question of the running turn. The first answer wins. */
   declare readonly answer: (answer: {
@@ -299,8 +299,10 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       return send(sent);
     };
     this.regenerate = (which, sent) => {
-      const isAnswer = ({ role }: MessageLike) => role === 'assistant';
-      const messageId = which?.messageId ?? reducer.messages.findLast(isAnswer)?.id;
+      // A message that was never answered keeps its place.
+      const newest = reducer.messages.at(-1);
+      const answer = newest?.role === 'assistant' ? newest : undefined;
+      const messageId = which?.messageId ?? answer?.id;
       cutAt(messageId);
       return send(sent, { trigger: 'regenerate-message', messageId });
     };
@@ -314,14 +316,13 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     };
     this.abort = async () => {
       const running = run;
-      if (!running) return;
       isAborting = true;
       const isHeard = await post('stop', {}).then(
         ({ ok }) => ok,
         () => false,
       );
       // What it says last comes with the stream.
-      setTimeout(() => running.abort(), isHeard ? STOP_MS : 0);
+      setTimeout(() => running?.abort(), isHeard ? STOP_MS : 0);
     };
     this.answer = async (answer) => {
       const response = await post('answer', answer);
