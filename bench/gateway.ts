@@ -9,7 +9,15 @@ import { once } from 'node:events';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { readSocket, readSse } from './gateway/client.ts';
-import { atLeast, atMost, type Bar, interleaveAsync, median, type Report } from './report.ts';
+import {
+  atLeast,
+  atMost,
+  type Bar,
+  interleaveAsync,
+  median,
+  type Report,
+  ratio,
+} from './report.ts';
 
 const ROUNDS = 7;
 const BURST = 200_000;
@@ -104,7 +112,6 @@ export async function bench(): Promise<Report> {
       pipe: () => latency(10_000, 1, overPipe),
       relay: () => latency(10_000, 1, overRelay),
     });
-    const ratio = (a: number[], b: number[]) => median(a.map((value, i) => value / (b[i] ?? 1)));
     const added = (a: Latency[], b: Latency[], key: keyof Latency) =>
       median(a.map((value, i) => value[key] - (b[i]?.[key] ?? 0)));
     const pipeAdds = added(fast.pipe, fast.direct, 'p50');

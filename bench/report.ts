@@ -30,6 +30,21 @@ export function median(values: number[]): number {
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }
 
+/** How many times the one is the other: the median over rounds, of which both saw the same noise. */
+export function ratio(a: number[], b: number[]): number {
+  return median(a.map((value, i) => value / (b[i] ?? Number.NaN)));
+}
+
+/** The power of `size` by which the time grows: the slope of a line through the logarithms. */
+export function exponent(points: Array<{ size: number; ms: number }>): number {
+  const logs = points.map(({ size, ms }) => ({ x: Math.log(size), y: Math.log(ms) }));
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const x = mean(logs.map((point) => point.x));
+  const y = mean(logs.map((point) => point.y));
+  const rise = mean(logs.map((point) => (point.x - x) * (point.y - y)));
+  return rise / mean(logs.map((point) => (point.x - x) ** 2));
+}
+
 /**
  * Runs every candidate in turn, `rounds` times over, so that a noisy machine disturbs all of them
  * alike. Gives the median of each in milliseconds. Nobody collects garbage by force in between: it
@@ -62,13 +77,14 @@ export function interleave<Name extends string>(
 export async function interleaveAsync<Name extends string, Result>(
   rounds: number,
   candidates: Record<Name, () => Promise<Result>>,
+  warmups = 2,
 ): Promise<Record<Name, Result[]>> {
   const names = Object.keys(candidates) as Name[];
   const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<
     Name,
     Result[]
   >;
-  for (let warm = 0; warm < 2; warm++) for (const name of names) await candidates[name]();
+  for (let warm = 0; warm < warmups; warm++) for (const name of names) await candidates[name]();
   for (let round = 0; round < rounds; round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       results[name].push(await candidates[name]());

@@ -4,6 +4,8 @@ import { print, type Report } from './report.ts';
 const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> }>> = {
   translate: () => import('./translate.ts'),
   gateway: () => import('./gateway.ts'),
+  size: () => import('./size.ts'),
+  client: () => import('./client.ts'),
 };
 
 const args = process.argv.slice(2);

@@ -119,13 +119,15 @@ export class ChunkGroups<Item = unknown> {
   }
 
   #commit(): void {
-    const chunks = this.#held.flatMap(this.#wire.toChunks);
+    const items = this.#held;
     this.#held = [];
-    for (const chunk of chunks) {
-      if (this.isOver) return;
-      this.#deliver(chunk);
-      if (chunk.type === 'finish') this.isOver = true;
-      if (chunk.type === 'error') this.hasFailed = true;
-    }
+    for (const item of items) for (const chunk of this.#wire.toChunks(item)) this.#give(chunk);
+  }
+
+  #give(chunk: Chunk): void {
+    if (this.isOver) return;
+    this.#deliver(chunk);
+    if (chunk.type === 'finish') this.isOver = true;
+    if (chunk.type === 'error') this.hasFailed = true;
   }
 }

@@ -49,14 +49,17 @@ export async function followTurn(feed: TurnFeed): Promise<boolean> {
     const link = new AbortController();
     const cut = () => link.abort();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const listen = () => {
-      clearTimeout(timer);
-      if (silenceMs > 0) timer = setTimeout(cut, silenceMs);
+    let heardAt = Date.now();
+    // Set when it fires, not with every read: there are many of those.
+    const watch = () => {
+      const leftMs = heardAt + silenceMs - Date.now();
+      if (leftMs <= 0) cut();
+      else timer = setTimeout(watch, leftMs);
     };
     signal.addEventListener('abort', cut);
     try {
       // What is sent may take its time.
-      if (failure) listen();
+      if (failure && silenceMs > 0) watch();
       const response = await feed.connect(cursor, isFirst, link.signal);
       if (!response.body || response.status === 204) {
         if (isFirst) return false;
@@ -79,10 +82,12 @@ export async function followTurn(feed: TurnFeed): Promise<boolean> {
         },
       });
       const reader = response.body.getReader();
+      heardAt = Date.now();
+      if (!timer && silenceMs > 0) watch();
       for (;;) {
-        listen();
         const { done, value } = await reader.read();
         if (done) break;
+        heardAt = Date.now();
         decoder.push(value);
         if (whole.length === 0) continue;
         attempts = 0;
