@@ -43,6 +43,18 @@ describe('stop, leave, resume, answer', () => {
     await vi.waitUntil(() => seen.isCancelled);
   });
 
+  it('abort does not wait for a server that hangs', async () => {
+    const { chat, stream, text, state } = await start({
+      answer: ({ path }) => (path.endsWith('/stop') ? new Promise(() => undefined) : undefined),
+    });
+    const sent = chat.sendMessage('hi');
+    (await stream()).send(META, START, delta('Hal'));
+    await vi.waitUntil(() => text() === 'Hal');
+    await chat.abort();
+    await sent;
+    expect(state()).toMatchObject({ status: 'ready', error: undefined });
+  });
+
   it('abort stops what nobody watches here', async () => {
     const { chat, requests } = await start(
       { answer: () => Response.json({}, { status: 202 }) },

@@ -169,6 +169,17 @@ describe('what goes wrong', () => {
     });
   });
 
+  it('an error without words has some', async () => {
+    const { chat, state, stream } = await start();
+    const sent = chat.sendMessage('hi');
+    const odd = { message: { a: 1 }, name: 5, stack: {}, terminal: true };
+    (await stream()).send(META, event('error', odd));
+    await sent;
+    expect(state().error).toBeInstanceOf(Error);
+    expect(state().error?.message).toBeTypeOf('string');
+    expect(state().error?.stack).toBeTypeOf('string');
+  });
+
   it('an error of a server written to the seed is the end when nothing follows it', async () => {
     const { chat, state, stream } = await start();
     const sent = chat.sendMessage('hi');

@@ -60,8 +60,8 @@ export type ChatStreamOptions<M extends MessageLike = UIMessage> = {
   onFinish?: (finish: ChatFinish<M>) => void;
 };
 
-/** How long a server that was told to stop may take to end its stream. */
-const STOP_MS = 1_000;
+/** How long a server that is told to stop may take to end its stream. */
+const STOP_MS = 2_000;
 
 /**
  * A chat on a server that speaks the contract, without a framework: what `useChatStream` is made of.
@@ -178,8 +178,9 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         finish = data;
         next.status = 'ready';
       } else if (type === 'error') {
-        const { message, terminal } = data;
-        report(Object.assign(new Error(message), data), terminal !== false);
+        const { message, code, retryable, terminal } = data;
+        const error = new Error(typeof message === 'string' ? message : UNREADABLE);
+        report(Object.assign(error, { code, retryable }), terminal !== false);
         return !!terminal;
       } else if (type === 'meta') {
         this.id = data.conversationId ?? this.id;
@@ -317,12 +318,10 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     this.abort = async () => {
       const running = run;
       isAborting = true;
-      const isHeard = await post('stop', {}).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-      // What it says last comes with the stream.
-      setTimeout(() => running?.abort(), isHeard ? STOP_MS : 0);
+      const cut = () => running?.abort();
+      // What the server says last comes with the stream; one that says nothing is not waited for.
+      const late = new Promise((resolve) => setTimeout(resolve, STOP_MS)).then(cut);
+      await Promise.race([late, post('stop', {}).then(({ ok }) => ok || cut(), cut)]);
     };
     this.answer = async (answer) => {
       const response = await post('answer', answer);

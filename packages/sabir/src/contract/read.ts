@@ -2,14 +2,14 @@
  * What each event of the contract means for a message; the writing is `message-writer.ts`. What goes
  * to a client of the AI SDK has to keep to its law as well: that is `decode.ts`.
  */
-import { copy, type MessageWriter, type WrittenState } from '../message-writer.ts';
+import { copy, type MessageWriter, type Part, type WrittenState } from '../message-writer.ts';
 import type { StreamEvent } from './events.ts';
 
 type Data = Record<string, unknown>;
 
 /** Reads the events of one message. */
 export function createReader(writer: MessageWriter): (event: StreamEvent) => void {
-  const { head, put, own, writeText } = writer;
+  const { put, own, writeText } = writer;
   /** Where blocks that are open, calls and data are; the last of those that have the same name. */
   const blocks = new Map<unknown, number>();
   const places = new Map<unknown, number>();
@@ -72,8 +72,8 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
 
   function addData(name: unknown, id: unknown, said: unknown): void {
     const type = `data-${name}`;
-    const key = `${type} ${id}`;
-    const part = own(id == null ? undefined : places.get(key));
+    const key = id == null ? {} : `${type} ${id}`;
+    const part = own(places.get(key));
     if (part) part.data = said;
     else places.set(key, put(copy({ type, data: said }, { id })));
   }
@@ -82,29 +82,31 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
     const all = Object(data) as Data;
     // Nearly all are: the rest may take its time.
     if (type === 'message.delta') return block('text', 'delta', all);
-    const { messageId, metadata, ...rest } = all;
+    const { messageId: _, metadata, ...rest } = all;
     const [what, verb] = type.split('.');
     if (what === 'message') {
-      if (verb === 'start') head.id = messageId as string;
-      else for (const key of blocks.keys()) endBlock(key);
+      if (verb === 'end') for (const key of blocks.keys()) endBlock(key);
       writer.addMetadata(metadata);
     } else if (what === 'text') block(what, verb, rest);
     else if (what === 'reasoning') block(what, verb, rest);
-    else {
+    // What is not kept is no part: the words go on behind it.
+    else if (!rest.transient) {
       endUnnamed();
-      const { name, id, state, part } = rest;
+      const { name, id, state, part } = rest as Data & { part?: Part };
       if (what === 'tool') tool(verb, rest);
       else if (what === 'source') put(copy({ type: 'source-url' }, rest, SOURCE));
-      else if (what === 'part') put(Object(part));
+      else if (what === 'part') typeof part?.type === 'string' && put(part);
       else if (what === 'question') addData(what, rest.questionId, rest);
-      else if (what === 'data') rest.transient || addData(name, id, rest.data);
+      else if (what === 'data') addData(name, id, rest.data);
+      else if (what !== 'step')
+        writer.addMetadata(metadata ?? (rest.usage && { usage: rest.usage }));
       else if (state === 'start') stepAt = put({ type: 'step-start' });
       else if (state === 'reset') {
         writer.truncate(stepAt + 1);
         for (const known of [blocks, places]) {
           for (const [key, at] of known) if (at > stepAt) known.delete(key);
         }
-      } else writer.addMetadata(metadata ?? (rest.usage && { usage: rest.usage }));
+      }
     }
   };
 }

@@ -118,6 +118,31 @@ describe('the seed: the rest', () => {
     ]);
   });
 
+  it('lets words go on behind what is about the run, and takes none of it for a step', () => {
+    for (const state of ['start', 'reset', 'thinking']) {
+      const parts = partsOf(
+        delta('a'),
+        { type: 'status', data: { state } },
+        { type: 'error', data: { message: 'x', terminal: false } },
+        of('data', { name: 'tick', data: 1, transient: true }),
+        delta('b'),
+      );
+      expect(parts).toMatchObject([{ type: 'text', text: 'ab' }]);
+      expect(parts).toHaveLength(1);
+    }
+  });
+
+  it('has an id for every message and a type for every part', () => {
+    const messages = apply([
+      { type: 'message.start', data: {} },
+      { type: 'part', data: { part: {} } },
+      { type: 'part', data: { part: null } },
+      { type: 'message.delta', data: { delta: 'a' } },
+    ]);
+    expect(messages).toMatchObject([{ id: expect.any(String), parts: [{ type: 'text' }] }]);
+    expect(messages[0]?.parts).toHaveLength(1);
+  });
+
   it('replays a run from its beginning in place', () => {
     const before = apply([START, delta('half')]);
     const after = apply([{ type: 'meta', data: {} }, START, delta('whole')], before);

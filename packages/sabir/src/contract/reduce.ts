@@ -48,7 +48,7 @@ export function createReducer<M extends MessageLike>(messages: M[]): Reducer<M> 
       old && open ? { ...old, parts: old.parts.slice(0, -1) } : old,
     );
     const entry = { at: found < 0 ? list.length : found, writer, read: createReader(writer) };
-    put(entry, { type: 'message.start', data: { messageId } });
+    writer.head.id = messageId;
     if (open) put(entry, { type: 'message.delta', data: { messageId, delta: open.text } });
     if (found < 0) list = [...list, writer.message];
     writing.set(messageId, entry);
@@ -72,7 +72,7 @@ export function createReducer<M extends MessageLike>(messages: M[]): Reducer<M> 
         // A run is told from its beginning: what was told of it before is told once more.
         writing.clear();
         current = undefined;
-      } else if (current !== undefined) {
+      } else if (type === 'done' && current !== undefined) {
         const entry = writing.get(current);
         if (entry) put(entry, event);
       }
