@@ -82,6 +82,8 @@ export async function followTurn(feed: TurnFeed): Promise<boolean> {
         },
       });
       const reader = response.body.getReader();
+      // Not every fetch heeds its signal.
+      link.signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined));
       heardAt = Date.now();
       if (!timer && silenceMs > 0) watch();
       for (;;) {

@@ -15,7 +15,8 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
   const places = new Map<unknown, number>();
   /** The block of a server that does not name its blocks: it ends where another part begins. */
   let unnamed: string | undefined;
-  let stepAt = 0;
+  /** Before the first part where no step has begun. */
+  let stepAt = -1;
 
   function endBlock(key: unknown, data: Data = {}): void {
     writeText(blocks.get(key), data, true);
@@ -46,7 +47,7 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
     const { toolCallId, state, delta, errorText, input = {} } = data;
     const known = places.get(toolCallId);
     // In another step it is another call, but an answer finds that of an earlier one.
-    let at = (known ?? -1) >= stepAt ? known : undefined;
+    let at = known !== undefined && known > stepAt ? known : undefined;
     const write = (next: WrittenState) => {
       at = writer.writeTool(at, next, { toolName: 'unknown', ...data, input });
       places.set(toolCallId, at);

@@ -35,7 +35,11 @@ export function createReducer<M extends MessageLike>(messages: M[]): Reducer<M> 
 
   function put(entry: Writing, event: StreamEvent): void {
     changed.add(entry);
-    entry.read(event);
+    try {
+      entry.read(event);
+    } catch {
+      // A value that cannot even be made a string: the rest of the turn is still good.
+    }
   }
 
   /** One that is there already goes on, as far as its last words tell how; or it is told anew. */
@@ -63,7 +67,7 @@ export function createReducer<M extends MessageLike>(messages: M[]): Reducer<M> 
 
   const reducer: Reducer<UIMessage> = {
     apply(event) {
-      const { type, data } = event;
+      const { type, data } = Object(event) as StreamEvent;
       if (IS_OF_MESSAGE.test(type)) {
         const { messageId } = (data ?? {}) as { messageId?: unknown };
         current = typeof messageId === 'string' && messageId ? messageId : guess();

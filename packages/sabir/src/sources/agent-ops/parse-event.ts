@@ -86,8 +86,8 @@ function frameOf(text: string, event: unknown): Frame | undefined {
     const before = text.slice(0, at);
     const after = text.slice(at + said.length);
     // Whether it is that text, and no other of the same name deeper inside, only a parser knows.
-    const probe = JSON.parse(`${before}?${after}`) as Loose;
-    if (probe[key] !== '?') continue;
+    const probe = JSON.parse(`${before}${said}?${after}`) as Loose;
+    if (probe[key] !== `${said}?`) continue;
     return {
       before: encoder.encode(before),
       after: encoder.encode(after),
