@@ -2,7 +2,7 @@
 export type Tab = 'useChat' | 'useChatStream';
 
 /** What the contract's route takes for a chat of its own, without a session around it. */
-const CONTRACT_ID = /^chat_[0-9a-f]{32}$/;
+const CONTRACT_ID = /^chat_[0-9a-z]{32,64}$/;
 
 export function tabOf(chatId: string): Tab {
   return CONTRACT_ID.test(chatId) ? 'useChatStream' : 'useChat';

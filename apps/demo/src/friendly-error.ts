@@ -1,4 +1,4 @@
-import { ChatRequestError } from 'sabir/client';
+import type { ChatRequestError } from 'sabir/client';
 
 export type FriendlyError = { title: string; text: string };
 
@@ -15,7 +15,7 @@ export function toFriendlyError(error: Error, canMove: boolean): FriendlyError {
       text: `Check your connection and that the server is running, then try again.${canMove ? ' Or run the flow in this tab.' : ''}`,
     };
   }
-  if (error instanceof ChatRequestError && error.status === 404) {
+  if (isRequestError(error) && error.status === 404) {
     return {
       title: 'The gateway is off',
       text: `This server was started without it. ${canMove ? 'Choose Server or This tab and try again, or start' : 'Start'} it with ENABLE_AI_SDK_ADAPTER=true.`,
@@ -29,12 +29,18 @@ export function toFriendlyError(error: Error, canMove: boolean): FriendlyError {
   return { title: DEFAULT_TITLE, text };
 }
 
+function isRequestError(error: Error): error is ChatRequestError {
+  return error.name === 'ChatRequestError';
+}
+
 /** Sabir's routes refuse a request with `{ code, message, remedy }`. */
 function toRefusal(error: Error): string | undefined {
-  const isRead = error instanceof ChatRequestError;
+  const isRead = isRequestError(error);
   if (!isRead && !error.message.startsWith('{')) return;
   try {
-    const { message, remedy }: Record<string, unknown> = isRead ? error : JSON.parse(error.message);
+    const { message, remedy }: { message?: unknown; remedy?: unknown } = isRead
+      ? error
+      : JSON.parse(error.message);
     return [message, remedy].filter((part) => typeof part === 'string').join(' ') || undefined;
   } catch {
     // Not ours: treated like any other text.

@@ -92,7 +92,7 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
       expect(posts).toHaveLength(1);
       expect(new URL(post?.url() ?? '').pathname).toBe('/api/chat');
       const sessionId = post?.postDataJSON().sessionId;
-      expect(sessionId).toMatch(/^chat_[0-9a-f]{32}$/);
+      expect(sessionId).toMatch(/^chat_[0-9a-z]{32,64}$/);
       expect(new URL(page.url()).hash).toBe(`#${sessionId}`);
       const response = await post?.response();
       expect(response?.headers()['content-type']).toContain('text/event-stream');
@@ -284,7 +284,7 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
       await waitForTool(page);
       await page.getByRole('button', { name: 'New chat' }).click();
       await panel(page).getByText('Three agents, one conversation.').waitFor();
-      expect(new URL(page.url()).hash).toMatch(/^#chat_[0-9a-f]{32}$/);
+      expect(new URL(page.url()).hash).toMatch(/^#chat_[0-9a-z]{32,64}$/);
       await page.goBack();
       await waitForTool(page);
       expect((await server.health()).runs.active).toBe(1);

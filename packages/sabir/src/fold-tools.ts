@@ -6,14 +6,8 @@
  * the call of an earlier one. A step can hold an id twice, as a static and as a dynamic tool.
  */
 import type { ProviderMetadata } from './chunks.ts';
-import {
-  copy,
-  isDynamic,
-  type MessageWriter,
-  nameOf,
-  type Part,
-  type WrittenState,
-} from './message-writer.ts';
+import { copy } from './merge.ts';
+import { isDynamic, type MessageWriter, type Part } from './message-writer.ts';
 
 /**
  * The states of a folded tool part. `UIMessage` names only those that AI SDK 5 has too; the
@@ -68,14 +62,24 @@ type ToolChunk = {
   providerMetadata?: ProviderMetadata | null;
 };
 
+/** What goes into a part, by the state that the part comes into. */
+const FIELDS = {
+  'input-streaming': ['inputEncoding', 'title', 'toolMetadata', 'providerExecuted'],
+  'input-available': ['input', 'title', 'toolMetadata', 'providerExecuted'],
+  'output-available': ['output', 'preliminary', 'toolMetadata', 'providerExecuted'],
+  'output-error': ['input', 'errorText', 'rawInput', 'toolMetadata', 'providerExecuted'],
+};
+type WrittenState = keyof typeof FIELDS;
+
 /** What an input began with, and what was written of it so far. */
 type StreamingInput = { chunk: ToolChunk; text: string };
 
+const nameOf = (part: Part) => part.toolName ?? part.type.slice('tool-'.length);
 const isTool = (part: Part) => isDynamic(part) || part.type.startsWith('tool-');
 
 /** The fold of the tool chunks and of `start-step`, for the parts that there are. */
 export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => void {
-  const { parts, own, answerTool, askApproval, giveApproval } = writer;
+  const { parts, own } = writer;
   const inputs = new Map<unknown, StreamingInput>();
   // The places of a call in the last step that has it.
   const calls = new Map<unknown, number[]>();
@@ -109,10 +113,52 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
     }
   });
 
-  function write(place: number | undefined, state: WrittenState, chunk: ToolChunk): number {
-    const at = writer.writeTool(place, state, chunk);
-    if (place === undefined) note(chunk.toolCallId, at);
+  function write(
+    place: number | undefined,
+    state: WrittenState,
+    chunk: ToolChunk,
+    isAnswer = false,
+  ): number {
+    const { toolCallId, toolName, dynamic, providerMetadata } = chunk;
+    const fields = { toolCallId, state, toolName, dynamic };
+    const metadata = state.startsWith('output') ? 'resultProviderMetadata' : 'callProviderMetadata';
+    copy(fields, chunk, FIELDS[state]);
+    const at = writer.writeTool(place, copy(fields, { [metadata]: providerMetadata }), isAnswer);
+    if (place === undefined) note(toolCallId, at);
     return at;
+  }
+
+  function answer(state: WrittenState, chunk: ToolChunk): void {
+    const at = placeOf(chunk.toolCallId);
+    if (at === undefined) return;
+    const part = writer.message.parts[at] as Part;
+    // As the clients do.
+    const rawInput = isDynamic(part) ? undefined : part.rawInput;
+    write(at, state, { ...chunk, rawInput }, true);
+  }
+
+  function askApproval(chunk: ToolChunk): void {
+    const approval = {
+      id: chunk.approvalId,
+      descriptor: chunk.approvalDescriptor,
+      inputSchemaInput: chunk.inputSchemaInput,
+      requestReason: chunk.reason,
+      isAutomatic: chunk.isAutomatic || null,
+      signature: chunk.signature,
+    };
+    const state = 'approval-requested';
+    copy(own(placeOf(chunk.toolCallId)) ?? {}, { state, approval: copy({}, approval) });
+  }
+
+  function giveApproval(chunk: ToolChunk): void {
+    const isAsked = ({ approval }: Part) => (approval as Part)?.id === chunk.approvalId;
+    const part = own(parts.findIndex(isAsked));
+    copy(part ?? {}, {
+      state: 'approval-responded',
+      approval: copy({ ...(part?.approval as Part) }, chunk, ['approved', 'reason']),
+      providerExecuted: chunk.providerExecuted,
+      callProviderMetadata: chunk.providerMetadata,
+    });
   }
 
   function addInput({ toolCallId, inputTextDelta }: ToolChunk): void {
@@ -121,11 +167,12 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
     let at = placeInStep(input.chunk);
     if (at === undefined || parts[at]?.state !== 'input-streaming') {
       // The text goes on in a part of its own, and needs a tree of its own.
-      writer.readInputs();
       input.chunk = { ...input.chunk, providerExecuted: null, providerMetadata: null };
       at = write(at, 'input-streaming', input.chunk);
     }
-    writer.addInput(at, inputTextDelta, input.text);
+    const part = own(at) as Part;
+    part.rawInput ??= input.text;
+    writer.addInput(at, inputTextDelta);
     input.text += inputTextDelta;
   }
 
@@ -138,12 +185,11 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
     } else if (type === 'tool-input-available') {
       write(placeInStep(chunk), 'input-available', chunk);
     } else if (type === 'tool-input-error') write(inStep(toolCallId)[0], 'output-error', chunk);
-    else if (type === 'tool-output-available')
-      answerTool(placeOf(toolCallId), 'output-available', chunk);
-    else if (type === 'tool-output-error') answerTool(placeOf(toolCallId), 'output-error', chunk);
+    else if (type === 'tool-output-available') answer('output-available', chunk);
+    else if (type === 'tool-output-error') answer('output-error', chunk);
     else if (type === 'tool-output-denied')
       copy(own(placeOf(toolCallId)) ?? {}, { state: 'output-denied' });
-    else if (type === 'tool-approval-request') askApproval(placeOf(toolCallId), chunk);
+    else if (type === 'tool-approval-request') askApproval(chunk);
     else if (type === 'tool-approval-response') giveApproval(chunk);
     else if (type === 'start-step') stepAt = writer.put({ type: 'step-start' });
   };

@@ -7,8 +7,9 @@
  */
 import type { Chunk, DataChunk } from './chunks.ts';
 import { createToolFold } from './fold-tools.ts';
+import { copy, mergeMetadata } from './merge.ts';
 import type { UIMessage } from './message.ts';
-import { copy, createMessageWriter, type Part } from './message-writer.ts';
+import { createMessageWriter, type Part } from './message-writer.ts';
 
 export type Fold = {
   push(chunk: Chunk): void;
@@ -30,6 +31,8 @@ const WHOLE = new Map([
   ['steering-message', ['id', 'parts']],
 ]);
 
+type TextDelta = { id: string; delta: string; providerMetadata?: unknown };
+
 /** By what data of the same type and id is found again. What has no id never is. */
 const dataKey = ({ type, id }: Part | DataChunk) => (id == null ? {} : `${type}\0${id}`);
 
@@ -39,7 +42,7 @@ const dataKey = ({ type, id }: Part | DataChunk) => (id == null ? {} : `${type}\
  */
 export function createFold(message?: UIMessage): Fold {
   const writer = createMessageWriter(message);
-  const { parts, head, put, own, startText, writeText } = writer;
+  const { parts, put, own, change } = writer;
   let pushTool: ReturnType<typeof createToolFold>;
   let texts: Map<string, number>;
   let reasonings: Map<string, number>;
@@ -56,8 +59,19 @@ export function createFold(message?: UIMessage): Fold {
   }
   begin();
 
-  function endText(open: Map<string, number>, chunk: { id: string; delta?: never }): void {
-    writeText(open.get(chunk.id), chunk, true);
+  const startText = (part: Part, chunk: object) =>
+    put(copy({ ...part, text: '', state: 'streaming' }, chunk, ['providerMetadata']));
+
+  function writeText(open: Map<string, number>, chunk: TextDelta): void {
+    const part = own(open.get(chunk.id));
+    if (!part) return;
+    if (chunk.providerMetadata) part.providerMetadata = chunk.providerMetadata;
+    if (typeof chunk.delta === 'string') part.text += chunk.delta;
+  }
+
+  function endText(open: Map<string, number>, chunk: { id: string }): void {
+    const part = own(open.get(chunk.id));
+    if (part) copy(part, chunk, ['providerMetadata', 'citations']).state = 'done';
     open.delete(chunk.id);
   }
 
@@ -74,8 +88,8 @@ export function createFold(message?: UIMessage): Fold {
       const { type } = chunk;
       // Clients look at nothing behind an `error`.
       if (hasFailed || typeof type !== 'string') return;
-      if (type === 'text-delta') writeText(texts.get(chunk.id), chunk);
-      else if (type === 'reasoning-delta') writeText(reasonings.get(chunk.id), chunk);
+      if (type === 'text-delta') writeText(texts, chunk);
+      else if (type === 'reasoning-delta') writeText(reasonings, chunk);
       else if (type.startsWith('tool-') || type === 'start-step') pushTool(chunk);
       else if (type === 'text-start') texts.set(chunk.id, startText({ type: 'text' }, chunk));
       else if (type === 'text-end') endText(texts, chunk);
@@ -83,10 +97,13 @@ export function createFold(message?: UIMessage): Fold {
         reasonings.set(chunk.id, startText({ type: 'reasoning', id: chunk.id }, chunk));
       } else if (type === 'reasoning-end') endText(reasonings, chunk);
       else if (type === 'start' || type === 'finish' || type === 'message-metadata') {
-        if (type === 'start') head.id = chunk.messageId ?? head.id;
-        writer.addMetadata(chunk.messageMetadata);
+        if (type === 'start') change({ id: chunk.messageId ?? writer.message.id });
+        if (chunk.messageMetadata != null) {
+          change({ metadata: mergeMetadata(writer.message.metadata, chunk.messageMetadata) });
+        }
       } else if (type === 'reset-step') {
-        writer.truncate(parts.findLastIndex((part) => part.type === 'step-start') + 1);
+        parts.length = parts.findLastIndex((part) => part.type === 'step-start') + 1;
+        change({});
         begin();
       } else if (type === 'error') hasFailed = true;
       else if (WHOLE.has(type)) put(copy({ type }, chunk, WHOLE.get(type)));

@@ -1,7 +1,7 @@
 /**
- * An id that is not met twice. Not a secret: `crypto.randomUUID` would be missing on a page that
- * is served over plain HTTP from another machine.
+ * An id that is not met twice, and that nobody can guess. `crypto.randomUUID` would be missing on a
+ * page that is served over plain HTTP from another machine.
  */
 export function createId(): string {
-  return Math.random().toString(36).slice(2) + Date.now().toString(36);
+  return crypto.getRandomValues(new Uint32Array(5)).join('');
 }

@@ -17,6 +17,8 @@ describe('toJsonSafe', () => {
   it('gives plain data back as it is, the same object', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
+        // Those are left out: see below.
+        fc.pre(!/"(__proto__|constructor)":/.test(JSON.stringify(value)));
         expect(toJsonSafe(value)).toBe(value);
       }),
     );

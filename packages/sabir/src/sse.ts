@@ -35,6 +35,52 @@ export function encodeSse(chunk: Chunk, options?: { id?: string; eventName?: boo
   return frame;
 }
 
+/** Text in, frames out, however the text is split: what the clients are made of. */
+export function createFrameReader(onFrame: (frame: SseFrame) => void): (text: string) => void {
+  // The character to pass over should the next text begin with it: the one byte order mark, then
+  // the LF of a CRLF that was split.
+  let skip = '\ufeff';
+  // The line that has begun. Only added to until it ends, so a long line costs linear time.
+  let begun = '';
+  let id: string | undefined;
+  let event: string | undefined;
+  let data: string | undefined;
+  return (text) => {
+    if (!text) return;
+    if (text[0] === skip) text = text.slice(1);
+    skip = text.endsWith('\r') ? '\n' : '';
+    if (text.includes('\r')) text = text.replace(/\r\n?/g, '\n');
+    let at = 0;
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', at)) {
+      const line = begun + text.slice(at, end);
+      begun = '';
+      at = end + 1;
+      if (!line) {
+        const frame = { id, event, data };
+        id = event = data = undefined;
+        // Should it throw, the rest of this text is dropped.
+        if (frame.data !== undefined) onFrame(frame as SseFrame);
+        continue;
+      }
+      const colon = line.indexOf(':');
+      const value = colon < 0 ? '' : line.slice(colon + (line[colon + 1] === ' ' ? 2 : 1));
+      const field = colon < 0 ? line : line.slice(0, colon);
+      if (field === 'data') data = data === undefined ? value : `${data}\n${value}`;
+      else if (field === 'event') event = value || undefined;
+      else if (field === 'id' && !value.includes('\0')) id = value;
+    }
+    begun += text.slice(at);
+  };
+}
+
+/** For bytes of UTF-8, characters that were split included. */
+export function createByteDecoder(): (bytes: Uint8Array) => string {
+  // The byte order mark is the reader's affair: this would pass over every one.
+  const decoder = new TextDecoder(undefined, { ignoreBOM: true });
+  // After an ASCII byte no character is half read. Engines decode faster when told so.
+  return (bytes) => decoder.decode(bytes, { stream: !((bytes[bytes.length - 1] as number) < 128) });
+}
+
 /**
  * Bytes in, frames out, however the bytes are split. A frame whose blank line has not come by
  * `end()` is dropped: it was cut, and half of it may be missing. Nothing is read after `end()`.
@@ -46,68 +92,20 @@ export function createSseDecoder(on: {
   frame(frame: SseFrame): void;
   bytes?(count: number): void;
 }): { push(bytes: Uint8Array | string): void; end(): void } {
-  const decoder = new TextDecoder(undefined, { ignoreBOM: true });
-  // The character to pass over should the next text begin with it: the one byte order mark, then
-  // the LF of a CRLF that was split.
-  let skip = '\ufeff';
-  // The line that has begun. Undefined once ended.
-  let pieces: string[] | undefined = [];
-  let id: string | undefined;
-  let event: string | undefined;
-  let data: string | undefined;
+  let isEnded = false;
+  const decode = createByteDecoder();
+  const read = createFrameReader((frame) => {
+    if (!isEnded) on.frame(frame);
+  });
   return {
     push(bytes) {
-      if (!pieces) return;
+      if (isEnded) return;
       const isText = typeof bytes === 'string';
       on.bytes?.((isText ? new TextEncoder().encode(bytes) : bytes).length);
-      // After an ASCII byte no character is half read. Engines decode faster when told so.
-      let text = isText
-        ? bytes
-        : decoder.decode(bytes, { stream: !((bytes[bytes.length - 1] as number) < 128) });
-      if (!text) return;
-      if (text[0] === skip) text = text.slice(1);
-      skip = text.endsWith('\r') ? '\n' : '';
-      if (text.includes('\r')) text = text.replace(/\r\n?/g, '\n');
-      let end = text.indexOf('\n');
-      if (pieces[0]) {
-        // More pieces than the first has characters: the line has doubled since it was last joined.
-        // So a long line costs linear time, and does not stay in crumbs. Adding strings up would
-        // leave the engine's rope, slow to read from.
-        if (pieces.push(text) <= pieces[0].length && end < 0) return;
-        text = pieces.join('');
-        end = text.indexOf('\n');
-      }
-      // Should a callback throw, the rest of this push is dropped.
-      pieces = [];
-      let at = 0;
-      for (; end >= 0; end = text[at] === '\n' ? at : text.indexOf('\n', at)) {
-        if (at === end) {
-          const frame = { id, event, data };
-          id = event = data = undefined;
-          if (frame.data !== undefined) on.frame(frame as SseFrame);
-          if (!pieces) return;
-        } else {
-          const length = text.startsWith('data', at)
-            ? 4
-            : text.startsWith('event', at)
-              ? 5
-              : text.startsWith('id', at)
-                ? 2
-                : 0;
-          const colon = at + length;
-          if (length && (text[colon] === ':' || colon === end)) {
-            const value = text.slice(colon + (text[colon + 1] === ' ' ? 2 : 1), end);
-            if (length === 4) data = data?.concat('\n', value) ?? value;
-            else if (length === 5) event = value || undefined;
-            else if (!value.includes('\0')) id = value;
-          }
-        }
-        at = end + 1;
-      }
-      pieces = [text.slice(at)];
+      read(isText ? bytes : decode(bytes));
     },
     end() {
-      pieces = data = undefined;
+      isEnded = true;
     },
   };
 }

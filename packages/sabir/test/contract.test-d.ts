@@ -22,7 +22,7 @@ describe('the events of the contract', () => {
       expectTypeOf(event.data.errorText).toEqualTypeOf<string>();
     }
     if (event.type === 'tool.approval' && event.data.state === 'approval-responded') {
-      expectTypeOf(event.data.approved).toEqualTypeOf<boolean>();
+      expectTypeOf(event.data.approval.approved).toEqualTypeOf<boolean>();
     }
     // @ts-expect-error: there is no such event
     expectTypeOf<ContractEventOf<'tool.calls'>>();

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { event } from '../../test/contract-server.ts';
 import { DONE, delta, END, META, START, startChat as start } from '../../test/scripted-chat.ts';
+import type { ContractEvent } from '../contract/events.ts';
 
 describe('stop, leave, resume, answer', () => {
   it('[CT-HOOK-2] abort stops on the server, and shows what that says last', async () => {
@@ -55,6 +56,49 @@ describe('stop, leave, resume, answer', () => {
     expect(state()).toMatchObject({ status: 'ready', error: undefined });
   });
 
+  it('abort asks again when a message that was on its way has arrived', async () => {
+    const arrived = Promise.withResolvers<void>();
+    let stops = 0;
+    const { chat, stream, requests, until } = await start(
+      {
+        answer: ({ path }) =>
+          path.endsWith('/stop')
+            ? new Response(null, { status: ++stops === 1 ? 204 : 202 })
+            : undefined,
+      },
+      {
+        fetch: async (url, init) => {
+          if (!`${url}`.endsWith('/stop')) await arrived.promise;
+          return fetch(url, init);
+        },
+      },
+    );
+    const sent = chat.sendMessage('hi');
+    await until(() => chat.getSnapshot().status === 'submitted');
+    await chat.abort();
+    expect(requests.map(({ path }) => path.split('/').at(-1))).toEqual(['stop']);
+    arrived.resolve();
+    const { send } = await stream();
+    await until(() => stops === 2);
+    send(META, START, END, DONE);
+    await sent;
+  });
+
+  it('abort right behind a message sends nothing', async () => {
+    const onFinish = vi.fn();
+    const { chat, state, requests } = await start(
+      { answer: () => new Response(null, { status: 204 }) },
+      { onFinish },
+    );
+    const sent = chat.sendMessage('hi');
+    await Promise.all([chat.abort(), sent]);
+    expect(requests.map(({ path }) => path.split('/').at(-1))).toEqual(['stop']);
+    expect(state()).toMatchObject({ status: 'ready', messages: [{ role: 'user' }] });
+    expect(onFinish).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ isAborted: true, isError: false, message: undefined }),
+    );
+  });
+
   it('abort stops what nobody watches here', async () => {
     const { chat, requests } = await start(
       { answer: () => Response.json({}, { status: 202 }) },
@@ -102,7 +146,8 @@ describe('stop, leave, resume, answer', () => {
       { onFinish },
     );
     await chat.resume();
-    expect(state()).toMatchObject({ status: 'ready', error: undefined, messages: [] });
+    expect(state()).toMatchObject({ status: 'ready', messages: [] });
+    expect(state().error).toBeUndefined();
     expect(new Set(shown.map(({ status }) => status))).toEqual(new Set(['ready']));
     expect(onFinish).not.toHaveBeenCalled();
   });
@@ -129,6 +174,22 @@ describe('stop, leave, resume, answer', () => {
       path: '/api/chat/c1/answer',
       body: { questionId: 'q', answer: 'mine' },
     });
+  });
+});
+
+describe('events that come another way', () => {
+  it('are applied, told and shown like those of a request', async () => {
+    const onEvent = vi.fn();
+    const { chat, state, text } = await start({}, { onEvent });
+    chat.apply(META as ContractEvent);
+    chat.apply(START as ContractEvent);
+    chat.apply(delta('Hello') as ContractEvent);
+    expect(text()).toBe('Hello');
+    expect(state().status).toBe('streaming');
+    chat.apply(END as ContractEvent);
+    chat.apply(DONE as ContractEvent);
+    expect(state()).toMatchObject({ status: 'ready', meta: { runId: 'r1' } });
+    await vi.waitUntil(() => onEvent.mock.calls.length === 5);
   });
 });
 

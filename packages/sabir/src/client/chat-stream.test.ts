@@ -51,23 +51,86 @@ describe('a message that is sent', () => {
     const first = chat.sendMessage('one');
     const { send, end } = await stream();
     const second = chat.sendMessage('two');
-    await until(() => chat.getSnapshot().messages.length === 2);
+    const roles = () => chat.getSnapshot().messages.map(({ role }) => role);
+    await until(() => roles().length === 2);
     send(META, START, delta('1'));
-    await until(() => chat.getSnapshot().messages.length === 3);
+    await until(() => roles().length === 3);
+    // It is shown behind the answer that it waits for, and is asked behind it.
+    expect(roles()).toEqual(['user', 'assistant', 'user']);
     expect(requests).toHaveLength(1);
     send(END, DONE);
     end();
     await first;
     const next = await stream(1);
+    const asked = chat.getSnapshot().messages;
+    expect(requests[1]?.body).toMatchObject({ messages: asked });
+    expect(roles()).toEqual(['user', 'assistant', 'user']);
     next.send(META, event('message.start', { messageId: 'a2' }), DONE);
     next.end();
     await second;
-    expect(chat.getSnapshot().messages.map(({ role }) => role)).toEqual([
-      'user',
-      'user',
-      'assistant',
-      'assistant',
-    ]);
+    expect(roles()).toEqual(['user', 'assistant', 'user', 'assistant']);
+  });
+
+  it('waits, and takes the place of another when its time has come', async () => {
+    const { chat, requests, stream, until } = await start();
+    const first = chat.sendMessage({ text: 'one', messageId: 'u1' });
+    const { send } = await stream();
+    send(META, START, delta('1'));
+    await until(() => chat.getSnapshot().messages.length === 2);
+    const edited = chat.sendMessage({ text: 'other', messageId: 'u1' });
+    // What it will be is shown at once.
+    await until(() => chat.getSnapshot().messages.length === 1);
+    send(delta('2'), END, DONE);
+    await first;
+    (await stream(1)).send(META, event('message.start', { messageId: 'a2' }), DONE);
+    await edited;
+    expect(requests[1]?.body).toMatchObject({
+      messages: [{ id: 'u1', parts: [{ text: 'other' }] }],
+    });
+    expect(chat.getSnapshot().messages.map(({ id }) => id)).toEqual(['u1', 'a2']);
+  });
+
+  it('is asked for another answer only when there is one', async () => {
+    const { chat, requests, stream } = await start();
+    const first = chat.sendMessage('one');
+    const again = chat.regenerate();
+    (await stream()).send(META, START, delta('1'), END, DONE);
+    await first;
+    (await stream(1)).send(META, event('message.start', { messageId: 'a2' }), DONE);
+    await again;
+    const body = { messageId: 'a1', trigger: 'regenerate-message', messages: [{ role: 'user' }] };
+    expect(requests[1]?.body).toMatchObject(body);
+    expect(chat.getSnapshot().messages.map(({ id }) => id)).toEqual([expect.anything(), 'a2']);
+  });
+
+  it('can be taken back while it waits', async () => {
+    const { chat, requests, stream, until } = await start();
+    const first = chat.sendMessage('one');
+    const { send } = await stream();
+    const second = chat.sendMessage('two');
+    await until(() => chat.getSnapshot().messages.length === 2);
+    chat.setMessages((messages) => messages.slice(0, 1));
+    send(META, START, delta('1'), END, DONE);
+    await Promise.all([first, second]);
+    expect(requests).toHaveLength(1);
+    expect(chat.getSnapshot().messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+  });
+
+  it('that cannot be read is told, and holds up no other', async () => {
+    const { chat, stream, text } = await start();
+    const files = [
+      {
+        get url(): string {
+          throw new Error('unreadable');
+        },
+      },
+    ] as never;
+    const broken = chat.sendMessage({ text: 'look', files });
+    const sent = chat.sendMessage('hi');
+    await expect(broken).rejects.toThrow('unreadable');
+    (await stream()).send(META, START, delta('hello'), END, DONE);
+    await sent;
+    expect(text()).toBe('hello');
   });
 
   it('carries files, and takes the place of another with its id', async () => {
@@ -323,7 +386,7 @@ describe('a connection that drops', () => {
     expect(state().error?.message).toBe('Gone.');
   });
 
-  it('before any answer is followed by a question, not by sending again', async () => {
+  it('before any answer is sent again: the server knows a message by its id', async () => {
     let calls = 0;
     const { chat, text, stream, requests } = await start(
       { isNumbered: true },
@@ -336,6 +399,21 @@ describe('a connection that drops', () => {
     (await stream()).send(META, seq(START, 1), seq(delta('hello'), 2), END, seq(DONE, 3));
     await sent;
     expect(text()).toBe('hello');
-    expect(requests.map(({ method }) => method)).toEqual(['GET']);
+    expect(requests.map(({ method }) => method)).toEqual(['POST']);
+  });
+
+  it('again and again without getting any further is lost in the end', async () => {
+    const { chat, state, requests } = await start(
+      {
+        answer: () =>
+          new Response('id: turn-1:0\nevent: status\ndata: {"state":"busy"}\n\n', {
+            headers: { 'content-type': 'text/event-stream', 'x-sabir-turn': 'turn-1' },
+          }),
+      },
+      { maxWaitMs: 1 },
+    );
+    await chat.sendMessage('hi');
+    expect(state()).toMatchObject({ status: 'error', error: { code: 'turn-lost' } });
+    expect(requests).toHaveLength(21);
   });
 });

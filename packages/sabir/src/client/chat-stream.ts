@@ -1,11 +1,17 @@
 import type { ContractEvent, ContractMeta, ContractStatus } from '../contract/events.ts';
 import { createReducer } from '../contract/reduce.ts';
+import { createId } from '../id.ts';
 import type { MessageLike, UIMessage } from '../message.ts';
 import type { Usage } from '../outcome.ts';
-import type { SseFrame } from '../sse.ts';
-import { followTurn } from './follow-turn.ts';
-import { chatUrl, type Resolvable, readJson, resolve, toRequestError } from './http.ts';
-import type { AnswerResult } from './sabir-chat-transport.ts';
+import { type FollowOptions, followTurn, pause } from './follow-turn.ts';
+import {
+  type AnswerResult,
+  chatUrl,
+  type Resolvable,
+  resolve,
+  toAnswerResult,
+  toRequestError,
+} from './http.ts';
 import { toUserMessage, type UserInput } from './user-message.ts';
 
 export type ChatStatus = 'ready' | 'submitted' | 'streaming' | 'error';
@@ -34,7 +40,7 @@ export type ChatFinish<M extends MessageLike = UIMessage> = {
 
 export type ChatCall = { headers?: HeadersInit; body?: object };
 
-export type ChatStreamOptions<M extends MessageLike = UIMessage> = {
+export type ChatStreamOptions<M extends MessageLike = UIMessage> = FollowOptions & {
   /** Where messages are posted, for example `/api/chat`. */
   api: string;
   /** The chat. Unless given, one that nobody can guess. */
@@ -46,19 +52,15 @@ export type ChatStreamOptions<M extends MessageLike = UIMessage> = {
   body?: Resolvable<object>;
   fetch?: typeof globalThis.fetch;
   credentials?: RequestCredentials;
-  /**
-   * A connection that is silent for this long is dead. Default 45,000: three missed signs of life.
-   * 0 for servers that send none.
-   */
-  silenceMs?: number;
-  /** The longest wait before the next attempt to reconnect. Default 10,000. */
-  maxWaitMs?: number;
   /** Every event, as it comes. */
   onEvent?: (event: ContractEvent) => void;
   /** Whatever went wrong; frames that nobody can read, once an answer. */
   onError?: (error: Error) => void;
   onFinish?: (finish: ChatFinish<M>) => void;
 };
+
+type Actions<M extends MessageLike> = Omit<ChatStream<M>, 'id' | 'malformed'>;
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /** How long a server that is told to stop may take to end its stream. */
 const STOP_MS = 2_000;
@@ -83,6 +85,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
   declare readonly getSnapshot: () => ChatState<M>;
   /** Gives a function that ends it. */
   declare readonly subscribe: (listener: () => void) => () => void;
+  /** Whether anybody has subscribed. */
+  declare readonly isWatched: () => boolean;
   /** Options that may change while the chat goes on: all but where it is. Others stay as they are. */
   declare readonly configure: (options: Partial<ChatStreamOptions<M>>) => void;
   /**
@@ -98,6 +102,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
   declare readonly setMessages: (messages: M[] | ((messages: M[]) => M[])) => void;
   /** Stops the answer, on the server too, whoever watches it. Resolves when that has heard. */
   declare readonly abort: () => Promise<void>;
+  /** An event that came another way than from `api`: over a WebSocket, or out of a worker. */
+  declare readonly apply: (event: ContractEvent) => void;
   /** Answers a question of the running turn. The first answer wins. */
   declare readonly answer: (answer: {
     questionId: string;
@@ -112,105 +118,108 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     let options = given;
     const reducer = createReducer(options.initialMessages ?? []);
     const listeners = new Set<() => void>();
-    /** What the next notification shows. */
-    const next: { -readonly [Key in keyof ChatState<M>]: ChatState<M>[Key] } = {
-      messages: reducer.messages,
-      status: 'ready',
-      runStatus: undefined,
-      meta: undefined,
-      error: undefined,
-    };
-    let shown: ChatState<M> = { ...next };
+    /** What the next notification shows, beside the messages. */
+    const next = { status: 'ready' } as Writable<ChatState<M>>;
+    let shown: ChatState<M>;
     let isScheduled = false;
+    let isUrgent = false;
     let wasDelta = false;
+    /** The answer that is being followed, and how it ended. */
     let run: AbortController | undefined;
+    let finish: Pick<ChatFinish, 'finishReason' | 'usage'> | undefined;
     let isAborting = false;
-    let finish: Pick<ChatFinish, 'finishReason' | 'usage'>;
     /** What is sent waits for what was sent before it, and for what is taken up. */
     let last = Promise.resolve();
     let waiting = 0;
-    this.id = options.id ?? createChatId();
+    /** Messages that wait: shown behind what is there, and not yet part of it. */
+    let pending: M[] = [];
+    this.id = options.id || `chat_${createId()}`;
 
-    /** What a page makes of the news does not change the stream; it hears of its own mistake. */
-    function call<T>(listener: ((value: T) => void) | undefined, value: T): void {
-      try {
-        listener?.(value);
-      } catch (error) {
-        setTimeout(() => {
-          throw error;
-        });
-      }
-    }
-
-    function notify(patch?: Partial<ChatState<M>>): void {
-      isScheduled = false;
-      Object.assign(next, patch);
-      next.messages = reducer.messages;
-      shown = { ...next };
-      for (const listener of listeners) call(listener, undefined);
-    }
-
-    const request = async (verb: string, init: RequestInit, cursor?: string) => {
-      const { api, headers, credentials, fetch = globalThis.fetch } = options;
-      const all = new Headers(await resolve(headers));
-      for (const [name, value] of new Headers(init.headers)) all.set(name, value);
-      if (init.body) all.set('content-type', 'application/json');
-      if (cursor) all.set('last-event-id', cursor);
-      // A promise to stop explicitly, and to come back by itself.
-      all.set('x-sabir-detach', '1');
-      all.set('x-sabir-resume', '1');
-      const url = verb ? chatUrl(api, this.id, verb) : api;
-      return fetch(url, { ...init, headers: all, ...(credentials && { credentials }) });
+    /** Takes a message out, with all that follows, and puts others there, or at the end. */
+    const cut = (list: M[], id: string | undefined, ...others: M[]): M[] => {
+      const at = list.findIndex((message) => message.id === id);
+      return list.slice(0, at < 0 ? undefined : at).concat(others);
     };
 
-    const post = (verb: string, body: object) =>
-      request(verb, { method: 'POST', body: JSON.stringify(body) });
+    const all = () => pending.reduce((list, one) => cut(list, one.id, one), reducer.messages);
 
-    function report(error: Error, isEnd: boolean): void {
+    /** What was answered last, unless something was asked since. */
+    const answered = () => {
+      const newest = reducer.messages.at(-1);
+      return newest?.role === 'assistant' ? newest : undefined;
+    };
+
+    const notify = (patch?: Partial<ChatState<M>>): void => {
+      isScheduled = isUrgent = false;
+      shown = { ...Object.assign(next, patch), messages: all() };
+      for (const listener of listeners) queueMicrotask(listener);
+    };
+    notify();
+
+    const request = async (
+      verb: string,
+      body?: object,
+      headers?: HeadersInit,
+      signal?: AbortSignal,
+      cursor?: string,
+    ): Promise<Response> => {
+      const { api, credentials, fetch = globalThis.fetch } = options;
+      const response = await fetch(verb ? chatUrl(api, this.id, verb) : api, {
+        ...(body && { method: 'POST', body: JSON.stringify(body) }),
+        ...(credentials && { credentials }),
+        signal: signal ?? null,
+        headers: {
+          ...toRecord(await resolve(options.headers)),
+          ...toRecord(headers),
+          ...(body && { 'content-type': 'application/json' }),
+          ...(cursor && { 'last-event-id': cursor }),
+          // A promise to stop explicitly, and to come back by itself.
+          'x-sabir-detach': '1',
+          'x-sabir-resume': '1',
+        },
+      });
+      // Some servers answer with their page whatever they are asked.
+      const isPage = /html/.test(`${response.headers.get('content-type')}`);
+      if (!response.ok || isPage) throw await toRequestError(response);
+      return response;
+    };
+
+    const fail = (error: Error, isEnd: boolean): void => {
       next.error = error;
       if (isEnd) next.status = 'error';
       call(options.onError, error);
-    }
-
-    /** What an event means for the run. True if it is the last. */
-    const heed = ({ type, data }: ContractEvent): boolean => {
-      if (type === 'done') {
-        finish = data;
-        next.status = 'ready';
-      } else if (type === 'error') {
-        const { message, code, retryable, terminal } = data;
-        const error = new Error(typeof message === 'string' ? message : UNREADABLE);
-        report(Object.assign(error, { code, retryable }), terminal !== false);
-        return !!terminal;
-      } else if (type === 'meta') {
-        this.id = data.conversationId ?? this.id;
-        next.meta = data;
-      } else if (type === 'status') next.runStatus = data;
-      else next.status = 'streaming';
-      return type === 'done';
     };
 
-    const take = (frames: SseFrame[]): boolean => {
-      let isOver = false;
-      let isUrgent = false;
-      for (const frame of frames) {
-        const event = toEvent(frame);
-        if (event) {
-          reducer.apply(event);
-          const isDelta = event.type.endsWith('.delta');
-          isUrgent ||= !isDelta || !wasDelta;
-          wasDelta = isDelta;
-          isOver ||= heed(event);
-          call(options.onEvent, event);
-        } else if (++this.malformed === 1) call(options.onError, new Error(UNREADABLE));
-      }
+    const take = (event: ContractEvent): void => {
+      const { type, data } = event;
+      reducer.apply(event);
+      const isDelta = type.endsWith('.delta');
+      isUrgent ||= !isDelta || !wasDelta;
+      wasDelta = isDelta;
+      if (type === 'error') {
+        const { message, code, retryable, terminal } = data;
+        const error = new Error(typeof message === 'string' ? message : UNREADABLE);
+        fail(Object.assign(error, { code, retryable }), terminal !== false);
+        if (terminal) finish = {};
+      } else if (type === 'meta') {
+        next.meta = data;
+        this.id = data.conversationId ?? this.id;
+      } else if (type === 'status') next.runStatus = data;
+      else if (type === 'done') {
+        finish = data;
+        next.status = 'ready';
+      } else next.status = 'streaming';
+      call(options.onEvent, event);
+    };
+
+    const settle = (): boolean => {
       if (isUrgent) notify();
       else if (!isScheduled) {
         isScheduled = true;
         // Unless something else has shown it by then.
         nextFrame(() => isScheduled && notify());
       }
-      return isOver;
+      return !!finish;
     };
 
     /** One answer, from what is sent, or from what runs already, to its end. Never rejects. */
@@ -218,142 +227,162 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       const running = new AbortController();
       const { signal } = running;
       run = running;
-      const { silenceMs = 45_000, maxWaitMs = 10_000 } = options;
-      let isOver = false;
-      isAborting = false;
-      finish = {};
+      finish = undefined;
       this.malformed = 0;
+      // Somebody may have thought better of it already.
+      if (isAborting) running.abort();
       try {
-        isOver = await followTurn({
+        await followTurn(options, {
           signal,
-          silenceMs,
-          maxWaitMs,
-          take,
-          connect: async (cursor, isFirst, link) => {
-            const init: RequestInit = { signal: link, headers: sent?.headers ?? {} };
-            let verb = 'stream';
-            if (sent && isFirst) {
-              const { messages } = reducer;
-              const body = { ...(await resolve(options.body)), ...sent.body, messages };
-              verb = '';
-              init.method = 'POST';
-              init.body = JSON.stringify({ sessionId: this.id, ...body });
-            }
-            const response = await request(verb, init, cursor);
-            // Some servers answer with their page whatever they are asked.
-            const isStream = /event-stream|^$/.test(response.headers.get('content-type') ?? '');
-            if (!response.ok || !isStream) throw await toRequestError(response);
+          settle,
+          take: ({ event: type, data: text }) => {
+            const data = parse(text);
+            if (type && data) take({ type, data } as ContractEvent);
+            else if (++this.malformed === 1) call(options.onError, new Error(UNREADABLE));
+          },
+          connect: async (cursor, link) => {
+            const isSend = sent && !cursor;
+            const { messages } = reducer;
+            const body = isSend
+              ? {
+                  sessionId: this.id,
+                  ...Object(await resolve(options.body)),
+                  ...sent.body,
+                  messages,
+                }
+              : undefined;
+            const response = await request(
+              isSend ? '' : 'stream',
+              body,
+              sent?.headers,
+              link,
+              cursor,
+            );
+            // The server was told to stop before it knew of this.
+            if (isAborting) request('stop', {}).catch(() => undefined);
             return response;
           },
         });
       } catch (error) {
         // What the server told before it hung up is the better reason.
-        if (next.status !== 'error') report(error as Error, true);
+        if (next.status !== 'error') fail(error as Error, true);
       }
-      const isLeft = signal.aborted && !isAborting;
       const isError = next.status === 'error';
       // A server that is not heard any more may have left something open.
       reducer.close();
-      running.abort();
       run = undefined;
-      notify({ runStatus: undefined, ...(!isError && { status: 'ready' }) });
-      // Nothing ran, or nobody waits for it here.
-      if (isLeft || !(isOver || isError || isAborting)) return;
-      const { messages } = shown;
-      const message = messages.findLast(({ role }) => role === 'assistant');
-      call(options.onFinish, { ...finish, message, messages, isAborted: isAborting, isError });
+      if (!isError) next.status = 'ready';
+      notify({ runStatus: undefined });
+      const { messages } = reducer;
+      // Unless nothing ran, or nobody waits for it here.
+      if (isAborting || (!signal.aborted && (finish || isError))) {
+        const message = answered();
+        call(options.onFinish, {
+          ...(finish as ChatFinish | undefined),
+          message,
+          messages,
+          isAborted: isAborting,
+          isError,
+        });
+      }
+      running.abort();
     };
 
     const queue = (task: () => Promise<void>): Promise<void> => {
       waiting++;
-      last = last.then(task).then(() => {
+      const done = last.then(task).finally(() => {
         waiting--;
+        isAborting = false;
       });
-      return last;
+      last = done.catch(() => undefined);
+      return done;
     };
 
-    const send = (sent?: ChatCall, more?: object): Promise<void> =>
-      queue(() => {
-        notify({ status: 'submitted', error: undefined });
-        return follow({ ...sent, body: { ...sent?.body, ...more } });
-      });
+    const ask = (messages: M[], sent: ChatCall = {}): Promise<void> => {
+      reducer.messages = messages;
+      notify({ status: 'submitted', error: undefined });
+      return follow(sent);
+    };
 
-    function cutAt(id: string | undefined): void {
-      const { messages } = reducer;
-      const at = messages.findIndex((message) => message.id === id);
-      if (at >= 0) reducer.messages = messages.slice(0, at);
-    }
-
-    this.getSnapshot = () => shown;
-    this.subscribe = (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    };
-    this.configure = (changed) => {
-      options = { ...options, ...changed };
-    };
-    this.sendMessage = async (input, sent) => {
-      const message = await toUserMessage(input);
-      cutAt(message.id);
-      reducer.append(message);
-      notify();
-      return send(sent);
-    };
-    this.regenerate = (which, sent) => {
-      // A message that was never answered keeps its place.
-      const newest = reducer.messages.at(-1);
-      const answer = newest?.role === 'assistant' ? newest : undefined;
-      const messageId = which?.messageId ?? answer?.id;
-      cutAt(messageId);
-      return send(sent, { trigger: 'regenerate-message', messageId });
-    };
-    this.resume = async () => {
-      if (!waiting) await queue(() => follow());
-    };
-    this.setMessages = (messages) => {
-      const before = reducer.messages;
-      reducer.messages = typeof messages === 'function' ? messages(before) : messages;
-      notify();
-    };
-    this.abort = async () => {
-      const running = run;
-      isAborting = true;
-      const cut = () => running?.abort();
-      // What the server says last comes with the stream; one that says nothing is not waited for.
-      const late = new Promise((resolve) => setTimeout(resolve, STOP_MS)).then(cut);
-      await Promise.race([late, post('stop', {}).then(({ ok }) => ok || cut(), cut)]);
-    };
-    this.answer = async (answer) => {
-      const response = await post('answer', answer);
-      const { status } = response;
-      if (status === 410) return { status: 'expired' };
-      if (status === 409) return { status: 'answered', answer: (await readJson(response)).answer };
-      if (!response.ok) throw await toRequestError(response);
-      return { status: 'accepted' };
-    };
-    this.clearError = () => {
-      notify({ error: undefined, ...(next.status === 'error' && { status: 'ready' }) });
-    };
-    this.detach = () => run?.abort();
+    Object.assign(this, {
+      getSnapshot: () => shown,
+      subscribe(listener) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+      isWatched: () => listeners.size > 0,
+      apply(event) {
+        take(event);
+        settle();
+      },
+      configure(changed) {
+        options = { ...options, ...changed };
+      },
+      sendMessage(input, sent) {
+        const made = toUserMessage(input).then((message) => {
+          pending = [...pending, message];
+          notify();
+          return message;
+        });
+        made.catch(() => undefined);
+        return queue(async () => {
+          const message = await made;
+          // Somebody may have taken it out again.
+          if (!pending.includes(message)) return;
+          pending = pending.filter((one) => one !== message);
+          await ask(cut(reducer.messages, message.id, message), sent);
+        });
+      },
+      regenerate: (which, sent) =>
+        queue(() => {
+          // A message that was never answered keeps its place.
+          const messageId = which?.messageId ?? answered()?.id;
+          const body = { ...sent?.body, trigger: 'regenerate-message', messageId };
+          return ask(cut(reducer.messages, messageId), { ...sent, body });
+        }),
+      async resume() {
+        if (!waiting) await queue(() => follow());
+      },
+      setMessages(messages) {
+        const list = typeof messages === 'function' ? messages(all()) : messages;
+        // One that waits and is not among them any more is not sent.
+        pending = pending.filter((message) => list.includes(message));
+        reducer.messages = list.filter((message) => !pending.includes(message));
+        notify();
+      },
+      async abort() {
+        const running = run;
+        isAborting = waiting > 0;
+        const leave = () => running?.abort();
+        // What the server says last comes with the stream; one that says nothing is not waited for.
+        await Promise.race([pause(STOP_MS).then(leave), request('stop', {}).catch(leave)]);
+      },
+      answer: (answer) => toAnswerResult(request('answer', answer)),
+      clearError() {
+        if (!run) next.status = 'ready';
+        notify({ error: undefined });
+      },
+      detach: () => run?.abort(),
+    } satisfies Actions<M>);
   }
 }
 
 const UNREADABLE = 'The server sent something that cannot be read.';
 
-function toEvent({ event: type, data: text }: SseFrame): ContractEvent | undefined {
+/** What a page makes of the news does not change the stream; it hears of its own mistake. */
+function call<T>(listener: ((value: T) => void) | undefined, value: T): void {
+  if (listener) queueMicrotask(() => listener(value));
+}
+
+function parse(text: string): unknown {
   try {
-    const data = JSON.parse(text);
-    return type && data ? ({ type, data } as ContractEvent) : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
 }
 
-/** Long and random: whoever knows it can read the chat where nobody signs in. */
-function createChatId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `chat_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-}
+const toRecord = (headers?: HeadersInit) => Object.fromEntries(new Headers(headers));
 
 /** A page that is not shown has no frames. */
 function nextFrame(run: () => unknown): void {

@@ -7,40 +7,40 @@ export function resolve<T>(value: Resolvable<T>): T | Promise<T> {
   return typeof value === 'function' ? (value as () => T | Promise<T>)() : value;
 }
 
-/** `/chat/…` of one chat, before a query. Parsers take dot segments for a way up, even encoded ones. */
+/** `/chat/…` of one chat, before a query. */
 export function chatUrl(api: string, chatId: string, verb: string): string {
-  if (/^\.{0,2}$/.test(chatId)) throw new TypeError(`"${chatId}" cannot be the id of a chat.`);
   return api.replace(/\/?(?=[?#]|$)/, `/${encodeURIComponent(chatId)}/${verb}`);
 }
 
-/** What a server said instead of an answer. `message` is fit for people. */
-export class ChatRequestError extends Error {
-  override readonly name = 'ChatRequestError';
-  readonly status: number;
-  readonly code: string | undefined;
-  readonly remedy: string | undefined;
-
-  constructor(status: number, said: Record<string, unknown>) {
-    super(text(said.message) ?? `The server could not answer (status ${status}).`);
-    this.status = status;
-    this.code = text(said.code);
-    this.remedy = text(said.remedy);
-  }
-}
-
-const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined);
-
-/** The body as an object, whatever it is; a proxy's page of HTML says nothing. */
-export async function readJson(response: Response): Promise<Record<string, unknown>> {
-  try {
-    return Object(await response.json());
-  } catch {
-    return {};
-  }
-}
+/** What a server said instead of an answer, all of it. `message` is fit for people. */
+export type ChatRequestError = Error & {
+  name: 'ChatRequestError';
+  status: number;
+  code?: unknown;
+  remedy?: unknown;
+  answer?: unknown;
+};
 
 export async function toRequestError(response: Response): Promise<ChatRequestError> {
-  return new ChatRequestError(response.status, await readJson(response));
+  const { status } = response;
+  // A proxy's page of HTML says nothing.
+  const { message, code, remedy, answer } = await response.json().then(Object, () => ({}));
+  const error = new Error(message || `The server could not answer (status ${status}).`);
+  return Object.assign(error, { name: 'ChatRequestError', status, code, remedy, answer } as const);
+}
+
+export type AnswerResult = { status: 'accepted' | 'answered' | 'expired'; answer?: unknown };
+
+/** What became of an answer that was posted. That another was faster is no failure. */
+export function toAnswerResult(posted: Promise<Response>): Promise<AnswerResult> {
+  return posted.then(
+    () => ({ status: 'accepted' }),
+    (error: ChatRequestError) => {
+      if (error.status === 410) return { status: 'expired' };
+      if (error.status === 409) return { status: 'answered', answer: error.answer };
+      throw error;
+    },
+  );
 }
 
 /** How long a server asks to be left alone: seconds, or a date. A minute at most. */

@@ -7,9 +7,8 @@ export {
   type ChatStreamOptions,
 } from './chat-stream.ts';
 export { ContractChatTransport } from './contract-chat-transport.ts';
-export { ChatRequestError } from './http.ts';
+export type { AnswerResult, ChatRequestError } from './http.ts';
 export {
-  type AnswerResult,
   SabirChatTransport,
   type SabirChatTransportOptions,
 } from './sabir-chat-transport.ts';

@@ -2,7 +2,14 @@ import type { Trigger } from '../chat-request.ts';
 import type { AiSdkMajor, PortableChunk } from '../chunks.ts';
 import type { MessageLike, UIMessage } from '../message.ts';
 import { AI_SDK_WIRE, type Wire } from './chunk-groups.ts';
-import { chatUrl, type Resolvable, readJson, resolve, toRequestError } from './http.ts';
+import {
+  type AnswerResult,
+  chatUrl,
+  type Resolvable,
+  resolve,
+  toAnswerResult,
+  toRequestError,
+} from './http.ts';
 import { type Backoff, type ReconnectEvent, TurnStream } from './turn-stream.ts';
 
 type HeadersLike = Record<string, string> | Headers;
@@ -70,7 +77,6 @@ export type Dialect = { chatKey: string; createWire(): Wire<unknown> };
 const AI_SDK: Dialect = { chatKey: 'id', createWire: () => AI_SDK_WIRE };
 
 /** What became of an answer; `answered` by somebody else comes with the answer that won. */
-export type AnswerResult = { status: 'accepted' | 'answered' | 'expired'; answer?: unknown };
 
 /**
  * `useChat` on a Sabir gateway. A connection that drops is taken up again where it broke off,
@@ -142,9 +148,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     chatId: string,
     { questionId, answer }: { questionId: string; answer: unknown },
   ): Promise<AnswerResult> {
-    const { status, said } = await this.#post(chatId, 'answer', { questionId, answer }, [409, 410]);
-    if (status === 409) return { status: 'answered', answer: said.answer };
-    return { status: status === 410 ? 'expired' : 'accepted' };
+    return toAnswerResult(this.#post(chatId, 'answer', { questionId, answer }));
   }
 
   #apiOf(chatId: string): string {
@@ -165,7 +169,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
       signal,
       onAbort: () => {
         // The page may be on its way out: the request outlives it.
-        if (stopOnAbort) this.#post(chatId, 'stop', undefined, [], true).catch(() => undefined);
+        if (stopOnAbort) this.#post(chatId, 'stop', {}, true).catch(() => undefined);
       },
       fetch,
       silenceMs,
@@ -214,7 +218,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     const prepared = await this.#options.prepareReconnectToStreamRequest?.(preparation);
     const init = this.#init('GET', preparation, prepared);
     if (cursor !== undefined) (init.headers as Headers).set('last-event-id', cursor);
-    return [prepared?.api ?? chatUrl(api, options.chatId, 'stream'), init];
+    return [prepared?.api ?? urlOf(api, options.chatId, 'stream'), init];
   }
 
   async #prepare({ chatId, headers, body, metadata }: ReconnectOptions): Promise<Preparation> {
@@ -249,16 +253,23 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
   async #post(
     chatId: string,
     verb: 'stop' | 'answer',
-    json?: object,
-    expected: number[] = [],
+    json = {},
     keepalive = false,
-  ): Promise<{ status: number; said: Record<string, unknown> }> {
-    const url = chatUrl(this.#apiOf(chatId), chatId, verb);
+  ): Promise<Response> {
+    const url = urlOf(this.#apiOf(chatId), chatId, verb);
     const init = this.#init('POST', await this.#prepare({ chatId }));
     // Patched by other libraries at times, so it is looked up late.
     const fetch = this.#options.fetch ?? globalThis.fetch;
-    const response = await fetch(url, { ...init, body: JSON.stringify(json ?? {}), keepalive });
-    if (!response.ok && !expected.includes(response.status)) throw await toRequestError(response);
-    return { status: response.status, said: await readJson(response) };
+    const response = await fetch(url, { ...init, body: JSON.stringify(json), keepalive });
+    if (!response.ok) throw await toRequestError(response);
+    // Read to its end: its connection can be used again.
+    await response.arrayBuffer();
+    return response;
   }
+}
+
+/** Parsers take dot segments for a way up, even encoded ones. */
+function urlOf(api: string, chatId: string, verb: string): string {
+  if (/^\.{0,2}$/.test(chatId)) throw new TypeError(`"${chatId}" cannot be the id of a chat.`);
+  return chatUrl(api, chatId, verb);
 }

@@ -2,7 +2,7 @@ import type { Chunk } from '../chunks.ts';
 import { TURN_LOST } from '../errors.ts';
 import { createSseDecoder } from '../sse.ts';
 import { ChunkGroups, LostError, type Wire } from './chunk-groups.ts';
-import { ChatRequestError, retryAfterMs, setQuietTimeout, toRequestError } from './http.ts';
+import { type ChatRequestError, retryAfterMs, setQuietTimeout, toRequestError } from './http.ts';
 
 /** How often, and how soon, a connection that dropped is tried again. */
 export type Backoff = {
@@ -144,8 +144,8 @@ export class TurnStream {
       }
     } catch (error) {
       if (!this.#hasEnded && !this.#groups.hasFailed) {
-        const isTold = error instanceof ChatRequestError;
-        const errorText = isTold ? error.message : TURN_LOST.userMessage;
+        const { status, message } = error as Partial<ChatRequestError>;
+        const errorText = (status && message) || TURN_LOST.userMessage;
         this.#controller?.enqueue({ type: 'error', errorText });
       }
     }

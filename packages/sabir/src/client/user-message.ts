@@ -20,29 +20,20 @@ export type UserInput<M extends MessageLike = UIMessage> =
 
 export async function toUserMessage<M extends MessageLike>(input: UserInput<M>): Promise<M> {
   const given = typeof input === 'string' ? { text: input } : input;
-  const { text, files = [], parts = [], metadata, messageId = createId() } = given;
-  const all: { type: string }[] = [...(await Promise.all([...files].map(toFilePart))), ...parts];
-  const words = { type: 'text', text };
-  if (text) all.push(words);
-  return {
-    id: messageId,
-    role: 'user',
-    parts: all,
-    ...(metadata !== undefined && { metadata }),
-  } as MessageLike as M;
+  const { text, files = [], parts = [], metadata, messageId: id = createId() } = given;
+  const said = text ? [{ type: 'text', text }] : [];
+  const all = [...(await Promise.all(Array.from(files, toFilePart))), ...parts, ...said];
+  return { id, role: 'user', parts: all, ...(metadata ? { metadata } : {}) } as MessageLike as M;
 }
 
-async function toFilePart(file: File | Omit<FilePart, 'type'>): Promise<FilePart> {
-  if ('url' in file) return { type: 'file', ...file };
-  const { type: mediaType, name: filename } = file;
-  return { type: 'file', mediaType, filename, url: await readUrl(file) };
-}
-
-function readUrl(file: File): Promise<string> {
+function toFilePart(file: File | Omit<FilePart, 'type'>): FilePart | Promise<FilePart> {
+  const type = 'file';
+  if ('url' in file) return { ...file, type };
   return new Promise((resolve, reject) => {
+    const { type: mediaType, name: filename } = file;
     const reader = new FileReader();
-    reader.onload = () => resolve(reader.result as string);
-    reader.onerror = () => reject(reader.error);
+    reader.onload = () => resolve({ type, mediaType, filename, url: `${reader.result}` });
+    reader.onerror = reject;
     reader.readAsDataURL(file);
   });
 }

@@ -240,8 +240,8 @@ describe('tool calls', () => {
   });
 
   it('ask for approval, if they are there', () => {
-    const asks = at('tool.approval', { toolCallId: 'c', approvalId: 'a' });
-    const answers = at('tool.approval', { approvalId: 'a', approved: true });
+    const asks = at('tool.approval', { toolCallId: 'c', approval: { id: 'a' } });
+    const answers = at('tool.approval', { approval: { id: 'a', approved: true } });
     expect(lastOf(asks)).toEqual([]);
     expect(lastOf(answers)).toEqual([]);
     expect(lastOf(call, asks)).toEqual([
@@ -519,6 +519,8 @@ describe('whatever a server sends', () => {
   const moreData = fc.record({
     partId: maybe(id),
     providerMetadata: optional(fc.constant({ a: { b: 1 } })),
+    callProviderMetadata: optional(fc.constant({ a: { b: 2 } })),
+    resultProviderMetadata: optional(fc.constant({ a: { b: 3 } })),
     toolMetadata: optional(fc.constant({ a: 1 })),
     providerExecuted: optional(fc.boolean()),
     preliminary: optional(fc.boolean()),
@@ -544,8 +546,9 @@ describe('whatever a server sends', () => {
         const data: Data = { ...seed, ...more };
         if (type === 'tool.approval') {
           // Each request has an id of its own; an answer may be to any, and come at any time.
-          const isAnswer = typeof data.approved === 'boolean';
-          data.approvalId = isAnswer ? `approval-${index - pick}` : `approval-${index}`;
+          const { approved } = data;
+          const isAnswer = typeof approved === 'boolean';
+          data.approval = { id: `approval-${isAnswer ? index - pick : index}`, approved };
         }
         return { type, data };
       }),

@@ -93,7 +93,9 @@ export function decodeContract(options: DecodeContractOptions = {}): ContractDec
     out.push(chunk);
   }
 
-  function pass(chunk: Data, data: Data, call?: Call, title?: unknown): void {
+  function pass(chunk: Data, said: Data, call?: Call, title?: unknown): void {
+    const { callProviderMetadata, resultProviderMetadata = callProviderMetadata } = said;
+    const data: Data = { providerMetadata: resultProviderMetadata, ...said };
     for (const key in PASSED) {
       const value = data[key];
       if (PASSED[key] ? kindOf(value) === PASSED[key] : value !== undefined) chunk[key] = value;
@@ -201,7 +203,14 @@ export function decodeContract(options: DecodeContractOptions = {}): ContractDec
   }
 
   function approval(data: Data): void {
-    const { toolCallId, approvalId, approved } = data;
+    const { toolCallId } = data;
+    const {
+      id: approvalId,
+      approved,
+      requestReason,
+      descriptor,
+      ...about
+    } = Object(data.approval) as Data;
     const isAnswer = typeof approved === 'boolean';
     const call = isAnswer ? approvals.get(approvalId) : calls.get(toolCallId);
     if (!isString(approvalId)) return;
@@ -211,8 +220,15 @@ export function decodeContract(options: DecodeContractOptions = {}): ContractDec
       call.approvalId = approvalId;
       approvals.set(approvalId, call);
     } else if (data.continued !== true) return;
-    if (isAnswer) pass({ type: 'tool-approval-response', approvalId, approved }, data);
-    else pass({ type: 'tool-approval-request', approvalId, toolCallId }, data);
+    if (isAnswer) {
+      pass({ type: 'tool-approval-response', approvalId, approved }, { ...data, ...about });
+    } else {
+      const asked = { reason: requestReason, approvalDescriptor: descriptor };
+      pass(
+        { type: 'tool-approval-request', approvalId, toolCallId },
+        { ...data, ...about, ...asked },
+      );
+    }
   }
 
   function changeStep(data: Data): void {
@@ -319,10 +335,10 @@ export function decodeContract(options: DecodeContractOptions = {}): ContractDec
       }
       case 'data': {
         const { name, id, transient, data: value = null } = data;
+        if (!isString(name)) break;
         const chunk: Data = { type: `data-${name}`, data: value };
         if (isString(id)) chunk.id = id;
         if (typeof transient === 'boolean') chunk.transient = transient;
-        if (!isString(name)) break;
         if (transient === true) hint(chunk);
         else add(chunk, data);
         break;

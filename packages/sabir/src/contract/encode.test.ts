@@ -130,7 +130,7 @@ const ROWS: [name: string, chunks: Chunk[], events: object[]][] = [
           input: { q: 1 },
           state: 'input-available',
           providerExecuted: true,
-          providerMetadata,
+          callProviderMetadata: providerMetadata,
         },
       },
     ],
@@ -142,6 +142,24 @@ const ROWS: [name: string, chunks: Chunk[], events: object[]][] = [
       {
         type: 'tool.result',
         data: { ...seed, input: 1, errorText: 'no', state: 'output-error', inputError: true },
+      },
+    ],
+  ],
+  [
+    'what the provider says of an output',
+    [
+      call,
+      { type: 'tool-output-available', toolCallId: 'c', output: 1, providerMetadata } as Chunk,
+    ],
+    [
+      {
+        type: 'tool.result',
+        data: {
+          ...seed,
+          output: 1,
+          state: 'output-available',
+          resultProviderMetadata: providerMetadata,
+        },
       },
     ],
   ],
@@ -194,8 +212,7 @@ const ROWS: [name: string, chunks: Chunk[], events: object[]][] = [
           toolCallId: 'c',
           state: 'approval-requested',
           messageId,
-          approvalId: 'a',
-          signature: 's',
+          approval: { id: 'a', signature: 's' },
         },
       },
     ],
@@ -213,9 +230,7 @@ const ROWS: [name: string, chunks: Chunk[], events: object[]][] = [
         data: {
           state: 'approval-responded',
           messageId,
-          approvalId: 'a',
-          approved: false,
-          reason: 'no',
+          approval: { id: 'a', approved: false, reason: 'no' },
         },
       },
     ],
@@ -386,16 +401,11 @@ describe('the order of events', () => {
     encode(start);
     encode({ type: 'message-metadata', messageMetadata: { usage: { inputTokens: 1 } } });
     const messageMetadata = { outcome: 'finished', usage: { outputTokens: 2 } };
+    // Clients put only the outermost fields together: what is said is said whole.
+    const usage = { inputTokens: 1, outputTokens: 2 };
     expect(encode({ type: 'finish', finishReason: 'length', messageMetadata })).toEqual([
-      { type: 'message.end', data: { messageId, metadata: messageMetadata } },
-      {
-        type: 'done',
-        data: {
-          runId: 'r',
-          finishReason: 'length',
-          usage: { inputTokens: 1, outputTokens: 2 },
-        },
-      },
+      { type: 'message.end', data: { messageId, metadata: { outcome: 'finished', usage } } },
+      { type: 'done', data: { runId: 'r', finishReason: 'length', usage } },
     ]);
     expect(encode(call)).toEqual([]);
     expect(encode({ type: 'finish' })).toEqual([]);

@@ -2,6 +2,7 @@ import { isObject, type Wire } from '../chunk-shapes.ts';
 import type { Chunk, TextDeltaChunk } from '../chunks.ts';
 import * as errors from '../errors.ts';
 import { createId } from '../id.ts';
+import { copy, mergeMetadata } from '../merge.ts';
 import type { ContractEvent, ContractEventType, ContractMeta } from './events.ts';
 
 export type EncodeContractOptions = {
@@ -74,17 +75,12 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
   /** The call that was answered last in this step: a source is likely to come from it. */
   let answeredId: string | undefined;
 
-  /** A field without a value is left out, as JSON would. */
   function say(type: ContractEventType, fields: Wire): void {
-    const data: Wire = {};
-    for (const key of Object.keys(fields)) {
-      if (fields[key] !== undefined) data[key] = fields[key];
-    }
     if (!isBegun) {
       isBegun = true;
       say('meta', meta);
     }
-    events.push({ type, data } as ContractEvent);
+    events.push({ type, data: copy({}, fields) } as ContractEvent);
   }
 
   function start(id?: unknown, added?: unknown): void {
@@ -101,12 +97,12 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
     unsaid = undefined;
   }
 
-  /** Keeps what the last events repeat, merged as clients merge it. */
-  function note(added: unknown): void {
-    if (!isObject(added)) return;
-    const before = metadata.usage;
-    metadata = { ...metadata, ...added };
-    if (isObject(before) && isObject(added.usage)) metadata.usage = { ...before, ...added.usage };
+  /** Clients put only the outermost fields together: gives those that are new, whole. */
+  function note(added: unknown): unknown {
+    if (!isObject(added)) return undefined;
+    metadata = mergeMetadata(metadata, added) as Wire;
+    const names = Object.keys(added).filter((name) => Object.hasOwn(metadata, name));
+    return Object.fromEntries(names.map((name) => [name, metadata[name]]));
   }
 
   function tool({ type, toolCallId, ...more }: ToolChunk): void {
@@ -115,7 +111,13 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
     const call = { toolCallId, toolName: toolNames.get(toolCallId) };
     // Nobody made the call in this run: it must be one of the message that goes on.
     const continued = isKnown ? undefined : true;
-    const { input, inputTextDelta, output, errorText, ...rest } = more;
+    const { input, inputTextDelta, output, errorText, providerMetadata, ...others } = more;
+    // The names that fields have in a part: clients copy what they are told.
+    const isAnswer = /output|error/.test(type);
+    const metadata = {
+      [isAnswer ? 'resultProviderMetadata' : 'callProviderMetadata']: providerMetadata,
+    };
+    const rest = { ...others, ...metadata };
     if (type === 'tool-input-start') {
       const restart = isKnown ? true : undefined;
       const state = 'input-streaming';
@@ -139,9 +141,18 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
     } else if (type === 'tool-output-denied') {
       say('tool.result', { ...call, state: 'output-denied', messageId, continued });
     } else if (type === 'tool-approval-request') {
-      if (isKnown) approvals.add(rest.approvalId);
-      const state = 'approval-requested';
-      say('tool.approval', { toolCallId, state, messageId, ...rest, continued });
+      const { approvalId: id, reason: requestReason, approvalDescriptor: descriptor } = others;
+      if (isKnown) approvals.add(id);
+      const { inputSchemaInput, isAutomatic, signature } = others;
+      const about = { id, requestReason, descriptor, inputSchemaInput, isAutomatic, signature };
+      const approval = copy({}, about);
+      say('tool.approval', {
+        toolCallId,
+        state: 'approval-requested',
+        messageId,
+        approval,
+        continued,
+      });
     } else {
       answeredId = toolCallId;
       const state = type === 'tool-output-error' ? 'output-error' : 'output-available';
@@ -161,13 +172,17 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
   function fail(message: unknown, code: string): void {
     sayUnsaid();
     const retryable = RETRYABLE.get(code) ?? true;
-    say('error', { message: String(message), code, retryable, terminal: true });
+    say('error', {
+      message: typeof message === 'string' ? message : errors.TURN_LOST.userMessage,
+      code,
+      retryable,
+      terminal: true,
+    });
     isEnded = true;
   }
 
   function finish({ finishReason = 'stop', messageMetadata }: Wire): void {
-    note(messageMetadata);
-    say('message.end', { messageId, metadata: messageMetadata ?? undefined });
+    say('message.end', { messageId, metadata: note(messageMetadata) });
     const usage = isObject(metadata.usage) ? metadata.usage : undefined;
     say('done', { runId: meta.runId, finishReason, usage });
     isEnded = true;
@@ -175,13 +190,13 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
 
   function write(chunk: Wire & { type: string }): void {
     const { type, ...more } = chunk;
+    let added: unknown;
     switch (type) {
       case 'start':
       case 'message-metadata':
         // A start that is not the first brings nothing else.
-        note(more.messageMetadata);
-        if (more.messageMetadata == null) break;
-        say('metadata', { messageId, metadata: more.messageMetadata });
+        added = note(more.messageMetadata);
+        if (added) say('metadata', { messageId, metadata: added });
         break;
       case 'text-start':
       case 'reasoning-start':
@@ -202,8 +217,11 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
         block('reasoning.end', chunk);
         break;
       case 'tool-approval-response': {
-        const continued = approvals.has(more.approvalId) ? undefined : true;
-        say('tool.approval', { state: 'approval-responded', messageId, ...more, continued });
+        const { approvalId: id, approved, reason, providerExecuted, providerMetadata } = more;
+        const continued = approvals.has(id) ? undefined : true;
+        const approval = copy({}, { id, approved, reason });
+        const rest = { providerExecuted, callProviderMetadata: providerMetadata, continued };
+        say('tool.approval', { state: 'approval-responded', messageId, approval, ...rest });
         break;
       }
       case 'source-url': {
@@ -256,8 +274,7 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
     sayUnsaid();
     if (messageId === undefined) {
       const isStart = type === 'start';
-      const added = isStart ? (chunk.messageMetadata ?? undefined) : undefined;
-      note(added);
+      const added = isStart ? note(chunk.messageMetadata) : undefined;
       start(isStart ? chunk.messageId : undefined, added);
       if (isStart) return events;
     }

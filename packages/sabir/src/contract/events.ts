@@ -27,7 +27,9 @@ type InMessage = { messageId: string };
 type WithProviderMetadata = { providerMetadata?: ProviderMetadata };
 type OfCall = InMessage & { toolCallId: string };
 type ToolFlags = { dynamic?: boolean; providerExecuted?: boolean };
-type AboutTool = ToolFlags & WithProviderMetadata & { toolMetadata?: Record<string, JsonValue> };
+type OfTool = ToolFlags & { toolMetadata?: Record<string, JsonValue> };
+type AboutTool = OfTool & { callProviderMetadata?: ProviderMetadata };
+type AboutResult = OfTool & { resultProviderMetadata?: ProviderMetadata };
 type BlockStart = InMessage & WithProviderMetadata & { partId: string };
 type BlockDelta = InMessage & WithProviderMetadata & { delta: string; partId?: string };
 type BlockEnd = InMessage & WithProviderMetadata & { partId?: string };
@@ -45,7 +47,7 @@ type ToolDelta = OfCall &
 type ToolCall = OfCall &
   AboutTool & { toolName: string; input?: unknown; state: 'input-available'; title?: string };
 type ToolResult = OfCall &
-  AboutTool & {
+  AboutResult & {
     toolName?: string;
     /** The call is not of this run but of the message that it goes on with. */
     continued?: boolean;
@@ -61,20 +63,27 @@ type ToolResult = OfCall &
       }
     | { state: 'output-denied' }
   );
-type ToolApproval = InMessage & { approvalId: string; reason?: string; continued?: boolean } & (
+type ToolApproval = InMessage & { continued?: boolean } & (
     | {
         state: 'approval-requested';
         toolCallId: string;
-        approvalDescriptor?: unknown;
-        inputSchemaInput?: unknown;
-        signature?: string;
-        isAutomatic?: boolean;
+        /** What the part is to have: the question. */
+        approval: {
+          id: string;
+          requestReason?: string;
+          descriptor?: unknown;
+          inputSchemaInput?: unknown;
+          signature?: string;
+          isAutomatic?: boolean;
+        };
       }
-    | ({
+    | {
         state: 'approval-responded';
-        approved: boolean;
+        /** Added to the question of the same id. */
+        approval: { id: string; approved: boolean; reason?: string };
         providerExecuted?: boolean;
-      } & WithProviderMetadata)
+        callProviderMetadata?: ProviderMetadata;
+      }
   );
 
 /** What each event carries. */
@@ -134,14 +143,19 @@ const when =
     (value === undefined && data.state !== state) || is(value, data);
 const nested: Check = (value) => isObject(value) && Object.values(value).every(isObject);
 
+const isApproval: Check = (value, { state }) =>
+  isObject(value) &&
+  string(value.id, value) &&
+  (boolean(value.approved, value) || state !== 'approval-responded');
+
 const message = { messageId: string };
 const provider = { providerMetadata: may(nested) };
 const block = { ...message, ...provider, partId: may(string) };
 const blockStart = { ...block, partId: string };
 const blockDelta = { ...block, delta: string };
+const callMetadata = { callProviderMetadata: may(nested) };
 const call = {
   ...message,
-  ...provider,
   toolCallId: string,
   dynamic: may(boolean),
   providerExecuted: may(boolean),
@@ -167,9 +181,10 @@ const CHECKS: Record<ContractEventType, Record<string, Check>> = {
   'reasoning.start': blockStart,
   'reasoning.delta': blockDelta,
   'reasoning.end': block,
-  'tool.call': { ...call, toolName: string, state: oneOf('input-available') },
+  'tool.call': { ...call, ...callMetadata, toolName: string, state: oneOf('input-available') },
   'tool.delta': {
     ...call,
+    ...callMetadata,
     delta: string,
     state: oneOf('input-streaming'),
     toolName: may(string),
@@ -178,6 +193,7 @@ const CHECKS: Record<ContractEventType, Record<string, Check>> = {
   },
   'tool.result': {
     ...call,
+    resultProviderMetadata: may(nested),
     state: oneOf('output-available', 'output-error', 'output-denied'),
     toolName: may(string),
     errorText: when('output-error', string),
@@ -187,15 +203,11 @@ const CHECKS: Record<ContractEventType, Record<string, Check>> = {
   },
   'tool.approval': {
     ...message,
-    ...provider,
-    approvalId: string,
+    ...callMetadata,
     state: oneOf('approval-requested', 'approval-responded'),
     toolCallId: when('approval-requested', string),
-    approved: when('approval-responded', boolean),
+    approval: isApproval,
     providerExecuted: may(boolean),
-    reason: may(string),
-    signature: may(string),
-    isAutomatic: may(boolean),
     continued: may(boolean),
   },
   source: {

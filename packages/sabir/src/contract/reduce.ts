@@ -9,96 +9,75 @@ import type { StreamEvent } from './events.ts';
 import { createReader } from './read.ts';
 
 /** A message being written: its place in the list, and what makes it of the events. */
-type Writing = { at: number; writer: MessageWriter; read(event: StreamEvent): void };
+type Writing = { id: string; at: number; writer: MessageWriter; read(event: StreamEvent): void };
 
 export type Reducer<M> = {
   /** Never throws; what it cannot read changes nothing. */
   apply(event: StreamEvent): void;
   /** Nothing more will come: ends the blocks that are open. */
   close(): void;
-  /** Puts a message at the end, whatever is being written before it. */
-  append(message: M): void;
   /** The same array until something changes, and in it the same messages where they did not. */
   messages: M[];
 };
 
 /** What is about a message, rather than about the run. */
-const IS_OF_MESSAGE = /^(message|text|reasoning|tool|source|step|data|question|part|metadata)\b/;
+const IS_OF_MESSAGE =
+  /^(message|text|reasoning|tool|source|step|data|question|part|metadata|done)\b/;
 
 /** For one chat: what is in `messages` already is kept, and never written into. */
 export function createReducer<M extends MessageLike>(messages: M[]): Reducer<M> {
   // What an application calls a message has its parts; which parts those are is its own affair.
   let list = messages as MessageLike[] as UIMessage[];
-  let current: string | undefined;
-  const writing = new Map<string, Writing>();
-  const changed = new Set<Writing>();
+  let current: Writing | undefined;
 
-  function put(entry: Writing, event: StreamEvent): void {
-    changed.add(entry);
-    try {
-      entry.read(event);
-    } catch {
-      // A value that cannot even be made a string: the rest of the turn is still good.
+  /** The list, with what was written since somebody looked. */
+  function collect(): UIMessage[] {
+    if (current && list[current.at] !== current.writer.message) {
+      list = list.slice();
+      list[current.at] = current.writer.message;
     }
+    return list;
   }
 
-  /** One that is there already goes on, as far as its last words tell how; or it is told anew. */
-  function begin(messageId: string, isAnew: boolean): Writing {
-    const found = list.findIndex(({ id, role }) => id === messageId && role === 'assistant');
-    const old = isAnew ? undefined : list[found];
-    const last = old?.parts.at(-1);
-    const open = last?.type === 'text' && last.state !== 'done' ? last : undefined;
-    const writer = createMessageWriter(
-      old && open ? { ...old, parts: old.parts.slice(0, -1) } : old,
-    );
-    const entry = { at: found < 0 ? list.length : found, writer, read: createReader(writer) };
-    writer.head.id = messageId;
-    if (open) put(entry, { type: 'message.delta', data: { messageId, delta: open.text } });
-    if (found < 0) list = [...list, writer.message];
-    writing.set(messageId, entry);
-    return entry;
-  }
-
-  /** The message that an event without an id must mean. */
-  function guess(): string {
-    const last = list.at(-1);
-    return current ?? (last?.role === 'assistant' ? last.id : createId());
+  /** One that is there already goes on, as far as its parts tell how; or it is told anew. */
+  function begin(id: string, isAnew: boolean): void {
+    let at = collect().findIndex((message) => message.id === id && message.role === 'assistant');
+    if (at < 0) at = list.length;
+    const writer = createMessageWriter(isAnew ? undefined : list[at], id);
+    current = { id, at, writer, read: createReader(writer) };
   }
 
   const reducer: Reducer<UIMessage> = {
     apply(event) {
-      const { type, data } = Object(event) as StreamEvent;
-      if (IS_OF_MESSAGE.test(type)) {
-        const { messageId } = (data ?? {}) as { messageId?: unknown };
-        current = typeof messageId === 'string' && messageId ? messageId : guess();
-        put(writing.get(current) ?? begin(current, type === 'message.start'), event);
-      } else if (type === 'meta') {
-        // A run is told from its beginning: what was told of it before is told once more.
-        writing.clear();
-        current = undefined;
-      } else if (type === 'done' && current !== undefined) {
-        const entry = writing.get(current);
-        if (entry) put(entry, event);
+      try {
+        const { type, data } = event;
+        if (type === 'meta') {
+          // A run is told from its beginning: what was told of it before is told once more.
+          collect();
+          current = undefined;
+        } else if (IS_OF_MESSAGE.test(type) && (current || type !== 'done')) {
+          const { messageId } = data as { messageId?: unknown };
+          const last = list.at(-1);
+          // Without an id it can only be the one that is being written, or was written last.
+          const id = `${
+            messageId || current?.id || (last?.role === 'assistant' && last.id) || createId()
+          }`;
+          if (id !== current?.id) begin(id, type === 'message.start');
+          current?.read(event);
+        }
+      } catch {
+        // Not even an object, or with a value that cannot be made a string: the rest is still good.
       }
     },
     close() {
-      for (const entry of writing.values()) put(entry, { type: 'message.end', data: {} });
-    },
-    append(message) {
-      list = [...list, message];
+      if (current) reducer.apply({ type: 'message.end', data: {} });
     },
     get messages() {
-      if (changed.size > 0) {
-        list = list.slice();
-        for (const { at, writer } of changed) list[at] = writer.message;
-        changed.clear();
-      }
-      return list;
+      return collect();
     },
     set messages(given) {
       list = given;
-      writing.clear();
-      changed.clear();
+      current = undefined;
     },
   };
   return reducer as Reducer<never> as Reducer<M>;

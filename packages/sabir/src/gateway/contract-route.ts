@@ -1,11 +1,12 @@
 import { BAD_REQUEST, NOT_FOUND, SabirError } from '../errors.ts';
+import { createId } from '../id.ts';
 import type { User } from '../turns/upstream.ts';
 import { readChatPost } from './chat-post.ts';
 import { type ChatRoute, type Place, type RouteContext, routeLogOf } from './chat-route.ts';
 import type { ContractRoute, Role } from './options.ts';
 
 /** What nobody else can guess, whoever made it: the client's own code may, to know it beforehand. */
-const MINTED = /^chat_[0-9a-f]{32}$/;
+const MINTED = /^chat_[0-9a-z]{32,64}$/;
 
 /** Whoever it is. */
 const ANYBODY: User = Object.freeze({ id: 'public' });
@@ -57,14 +58,9 @@ export function createContractRoute(
 
 /** An application that has no session yet may say so with null. */
 function chatIdOf({ sessionId }: Record<string, unknown>): string {
-  if (sessionId === undefined || sessionId === null) return mintChatId();
+  if (sessionId === undefined || sessionId === null) return `chat_${createId()}`;
   if (typeof sessionId !== 'string' || sessionId === '' || sessionId.length > 512) {
     throw new SabirError(BAD_REQUEST, 'sessionId is not a string of 1 to 512 characters.');
   }
   return sessionId;
-}
-
-function mintChatId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `chat_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }

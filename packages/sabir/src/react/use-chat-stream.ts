@@ -20,37 +20,34 @@ export type UseChatStream<M extends MessageLike = UIMessage> = ChatState<M> &
     | 'clearError'
   >;
 
-/** A chat and how many show it. */
-type Entry = { chat: ChatStream; users: number };
-
 /** What a component shows. */
 type Held = {
   key: string;
-  entry: Entry;
+  chat: ChatStream;
   /** What a server makes of the same options: others may have gone on since. */
   first: ChatState;
 };
 
 /** Those with an id, so that all who show the same chat see the same. */
-const shared = new Map<string, Entry>();
+const shared = new Map<string, ChatStream>();
 /** A render that never comes to the screen does not say so: what it made is forgotten after this. */
 const ABANDONED_MS = 10_000;
 
 function enter(options: ChatStreamOptions, key: string): Held {
-  const chat = new ChatStream(options);
-  const entry = shared.get(key) ?? { chat, users: 0 };
+  const made = new ChatStream(options);
+  const chat = shared.get(key) ?? made;
   // A server renders for everybody: what one sees there is nobody else's.
-  if (options.id && typeof window !== 'undefined') {
-    shared.set(key, entry);
-    setTimeout(forget, ABANDONED_MS, key, entry);
+  if (options.id && globalThis.window) {
+    shared.set(key, chat);
+    setTimeout(forget, ABANDONED_MS, key, chat);
   }
-  return { key, entry, first: chat.getSnapshot() };
+  return { key, chat, first: made.getSnapshot() };
 }
 
-function forget(key: string, entry: Entry): void {
-  if (entry.users > 0) return;
-  if (shared.get(key) === entry) shared.delete(key);
-  entry.chat.detach();
+function forget(key: string, chat: ChatStream): void {
+  if (chat.isWatched()) return;
+  if (shared.get(key) === chat) shared.delete(key);
+  chat.detach();
 }
 
 /**
@@ -72,8 +69,8 @@ export function useChatStream<M extends MessageLike = UIMessage>(
     held = enter(options as ChatStreamOptions, key);
     hold(held);
   }
-  const { entry, first } = held;
-  const chat = entry.chat as unknown as ChatStream<M>;
+  const { first } = held;
+  const chat = held.chat as unknown as ChatStream<M>;
   const state = useSyncExternalStore(
     chat.subscribe,
     chat.getSnapshot,
@@ -83,15 +80,11 @@ export function useChatStream<M extends MessageLike = UIMessage>(
   useEffect(() => {
     const other = shared.get(key);
     // While this one was hidden, another has come.
-    if (other?.users && other !== entry) return hold({ key, entry: other, first });
-    if (id) shared.set(key, entry);
-    entry.users++;
+    if (other?.isWatched() && other !== held.chat) return hold({ key, chat: other, first });
+    if (id) shared.set(key, held.chat);
     if (resume) void chat.resume();
-    return () => {
-      entry.users--;
-      // Strict mode leaves and comes back at once.
-      setTimeout(forget, 0, key, entry);
-    };
-  }, [chat, entry, first, id, key, resume]);
+    // Strict mode leaves and comes back at once.
+    return () => void setTimeout(forget, 0, key, chat);
+  }, [chat, held, first, id, key, resume]);
   return { ...chat, ...state };
 }
