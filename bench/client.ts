@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
 import { measureBrowser } from './client/browser.ts';
 import { measureDecode } from './client/decode.ts';
-import { measureInput, measureText, measureTools } from './client/growth.ts';
+import { measureInput, measureText, measureTextBytes, measureTools } from './client/growth.ts';
 import { measurePaced } from './client/paced.ts';
 import type { Report } from './report.ts';
 
@@ -26,6 +26,7 @@ export async function bench(): Promise<Report> {
   for (const measure of [
     measureDecode,
     measureText,
+    measureTextBytes,
     measureTools,
     measureInput,
     measurePaced,

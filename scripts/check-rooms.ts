@@ -11,7 +11,7 @@ const SRC = join(ROOT, 'packages/sabir/src');
 /** From the top down. Rooms on one line do not know each other. */
 const ROOMS = [
   ['chunks.ts'],
-  ['chunk-shapes.ts', 'outcome.ts', 'message.ts', 'json.ts', 'id.ts', 'errors.ts'],
+  ['chunk-shapes.ts', 'outcome.ts', 'message.ts', 'json.ts', 'merge.ts', 'id.ts', 'errors.ts'],
   [
     'translator.ts',
     'accumulator-core.ts',

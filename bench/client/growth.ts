@@ -3,7 +3,6 @@ import type { Chunk } from 'sabir';
 import { atLeast, atMost, type Bar, exponent, interleaveAsync, median, ratio } from '../report.ts';
 import { CHATS, type ChatName, type Watched, watch } from './chats.ts';
 import { inputTurn, lengthOf, textTurn, toolTurn } from './turns.ts';
-import { bodyOf } from './wire.ts';
 
 const ROUNDS = 5;
 /** Of what takes a peer many seconds every time. */
@@ -30,13 +29,12 @@ async function compare(
   chunks: Chunk[],
   names: ChatName[],
   isWhole: (last: NonNullable<Watched['last']>) => boolean,
-  isLong = false,
+  { as = 'asBytes', isLong = false }: { as?: 'asBytes' | 'asValues'; isLong?: boolean } = {},
 ): Promise<Record<ChatName, Watched[]>> {
   const candidates = names.map((name) => {
-    const kind = CHATS[name];
-    const reads = kind.frames(chunks);
+    const open = CHATS[name][as](chunks);
     const run = async () => {
-      const watched = await watch(kind, reads);
+      const watched = await watch(open);
       if (!watched.last || !isWhole(watched.last)) throw new Error(`${name} lost something`);
       return { ...watched, last: undefined };
     };
@@ -58,20 +56,17 @@ function rows(label: string, runs: Record<ChatName, Watched[]>): Record<string, 
   );
 }
 
-/** What it costs to be handed the same reads and to do nothing with them. */
-async function readOnly(chunks: Chunk[]): Promise<string> {
-  const reads = CHATS.sabir.frames(chunks);
-  const { alone } = await interleaveAsync(ROUNDS, {
-    alone: async () => {
-      const reader = bodyOf(reads).getReader();
-      const begin = performance.now();
-      while (!(await reader.read()).done);
-      return performance.now() - begin;
-    },
-  });
-  return `${median(alone).toFixed(1)} ms`;
+function compareText(deltas: number, as: 'asBytes' | 'asValues') {
+  const chunks = textTurn(deltas);
+  const length = lengthOf(chunks);
+  const isLong = deltas === TEXT_DELTAS.at(-1);
+  return compare(chunks, NAMES, ({ text }) => text?.length === length, { as, isLong });
 }
 
+/**
+ * One text, fed one delta after the other, as values: what bytes cost is measured by itself, and
+ * would hide how an answer's cost grows.
+ */
 export async function measureText(): Promise<Found> {
   const figures: Record<string, string> = {};
   const bars: Bar[] = [];
@@ -83,19 +78,12 @@ export async function measureText(): Promise<Found> {
   };
   /** How many times as fast as `Chat` 7. */
   const targets: Record<number, number> = { 20000: 20, 50000: 100 };
-  const run = (size: number, isLong: boolean) => {
-    const chunks = textTurn(size);
-    const length = lengthOf(chunks);
-    return compare(chunks, NAMES, ({ text }) => text?.length === length, isLong);
-  };
   // The smallest comes first, and would pay for the compiler: that looks like slow growth.
-  await run(WARM_DELTAS, false);
+  await compareText(WARM_DELTAS, 'asValues');
   for (const size of TEXT_DELTAS) {
-    const runs = await run(size, size === TEXT_DELTAS.at(-1));
+    const runs = await compareText(size, 'asValues');
     const label = `${size / 1000} k deltas`;
-    Object.assign(figures, rows(label, runs), {
-      [`${label}: the reads alone`]: await readOnly(textTurn(size)),
-    });
+    Object.assign(figures, rows(label, runs));
     for (const name of NAMES) grown[name].push({ size, ms: median(times(runs[name])) });
     const target = targets[size];
     if (!target) continue;
@@ -112,6 +100,22 @@ export async function measureText(): Promise<Found> {
   return { figures, bars };
 }
 
+/** The same as bytes, from the request to the end: all that a page pays for, one frame a read. */
+export async function measureTextBytes(): Promise<Found> {
+  const figures: Record<string, string> = {};
+  await compareText(WARM_DELTAS, 'asBytes');
+  for (const size of TEXT_DELTAS.slice(-2)) {
+    const runs = await compareText(size, 'asBytes');
+    const label = `${size / 1000} k deltas as bytes`;
+    const times7 = ratio(times(runs.ai7), times(runs.sabir));
+    const timesThrottled = ratio(times(runs.ai7Throttled), times(runs.sabir));
+    Object.assign(figures, rows(label, runs), {
+      [`${label}: in all`]: `${times7.toFixed(1)} times Chat 7, ${timesThrottled.toFixed(1)} times it throttled`,
+    });
+  }
+  return { figures, bars: [] };
+}
+
 export async function measureTools(): Promise<Found> {
   const chunks = toolTurn(TOOL_CALLS);
   const runs = await compare(chunks, NAMES, ({ output }) => output !== undefined);
@@ -125,7 +129,7 @@ export async function measureInput(): Promise<Found> {
   const figures: Record<string, string> = {};
   const grown: Array<{ size: number; ms: number }> = [];
   const run = (size: number, names: ChatName[], isLong: boolean) =>
-    compare(inputTurn(size), names, ({ output }) => output === 'ok', isLong);
+    compare(inputTurn(size), names, ({ output }) => output === 'ok', { isLong });
   await run(WARM_DELTAS, ['sabir'], false);
   // Alone, at every size alike: beside peers that leave much garbage, the last would look slower.
   for (const size of INPUT_DELTAS) {

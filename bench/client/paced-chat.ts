@@ -1,7 +1,7 @@
 /** One chat, alone in its process, on an answer at the pace of a reader: `NAME`, or `none`. */
 import { CHATS, type ChatName, watch } from './chats.ts';
 import { textTurn } from './turns.ts';
-import { bodyOf, plainFrames } from './wire.ts';
+import { plainFrames, streamOf } from './wire.ts';
 
 const DELTAS = 600;
 const EVERY_MS = 5;
@@ -21,10 +21,10 @@ function paced(): (read: number) => Promise<unknown> {
 async function run(deltas: number, pause?: ReturnType<typeof paced>): Promise<void> {
   const chunks = textTurn(deltas);
   if (kind) {
-    await watch(kind, kind.frames(chunks), pause);
+    await watch(kind.asBytes(chunks), pause);
     return;
   }
-  const reader = bodyOf(plainFrames(chunks), pause).getReader();
+  const reader = streamOf(plainFrames(chunks), pause).getReader();
   while (!(await reader.read()).done);
 }
 

@@ -1,6 +1,6 @@
 /** Turns as a server sends them, and a `fetch` that answers with them. */
 import { type Chunk, encodeSse } from 'sabir';
-import { encodeContract, toContractSse } from 'sabir/contract';
+import { type ContractEvent, encodeContract, toContractSse } from 'sabir/contract';
 
 export type Fetch = typeof globalThis.fetch;
 /** One network read after the other. */
@@ -20,6 +20,11 @@ export function gatewayFrames(chunks: Chunk[]): Reads {
     encoder.encode(encodeSse(chunk, { id: `turn-1:${i + 1}`, eventName: true })),
   );
   return [...frames, encoder.encode('data: [DONE]\n\n')];
+}
+
+/** The events of the contract. */
+export function contractEvents(chunks: Chunk[]): ContractEvent[] {
+  return chunks.flatMap(encodeContract({ meta: { runId: 'run-1' } }));
 }
 
 /** On the contract, from our gateway. */
@@ -46,31 +51,28 @@ export function inReadsOf(bytes: number, reads: Reads): Reads {
 /** How many reads come before the event loop turns once. */
 const READS_PER_LOOP = 32;
 
-/** A pause before the next read, or none. */
-type Pause = (read: number) => Promise<unknown> | undefined;
+/** A pause before the next one, or none. */
+export type Pause = (read: number) => Promise<unknown> | undefined;
 
 /**
  * On a network the event loop turns before every read. Without ever doing so no timer would fire,
  * and a client that tells its listeners once a frame would get away with never telling them; doing
  * so every time would measure the loop.
  */
-const turnLoop: Pause = (read) =>
+export const turnLoop: Pause = (read) =>
   read % READS_PER_LOOP === 0 ? new Promise((resolve) => setImmediate(resolve)) : undefined;
 
-/** Gives each read when it is asked for. */
-export function bodyOf(
-  reads: Reads,
-  pause: Pause = turnLoop,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
+/** Gives each when it is asked for. */
+export function streamOf<T>(values: T[], pause: Pause = turnLoop): ReadableStream<T> {
   let next = 0;
-  return new ReadableStream(
+  return new ReadableStream<T>(
     {
       pull(controller) {
-        const read = reads[next++];
-        if (!read) return controller.close();
+        const value = values[next++];
+        if (value === undefined) return controller.close();
         const wait = pause(next);
-        if (!wait) return controller.enqueue(read);
-        return wait.then(() => controller.enqueue(read));
+        if (!wait) return controller.enqueue(value);
+        return wait.then(() => controller.enqueue(value));
       },
     },
     { highWaterMark: 0 },
@@ -79,5 +81,5 @@ export function bodyOf(
 
 export function fetchOf(reads: Reads, pause?: Pause): Fetch {
   const headers = { 'content-type': 'text/event-stream', 'x-sabir-turn': 'turn-1' };
-  return async () => new Response(bodyOf(reads, pause), { headers });
+  return async () => new Response(streamOf(reads, pause), { headers });
 }

@@ -29,8 +29,9 @@ export function toFriendlyError(error: Error, canMove: boolean): FriendlyError {
   return { title: DEFAULT_TITLE, text };
 }
 
+/** The server's own words, for what it did not take. */
 function isRequestError(error: Error): error is ChatRequestError {
-  return error.name === 'ChatRequestError';
+  return 'status' in error && Number(error.status) < 500;
 }
 
 /** Sabir's routes refuse a request with `{ code, message, remedy }`. */

@@ -120,10 +120,11 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
     isAnswer = false,
   ): number {
     const { toolCallId, toolName, dynamic, providerMetadata } = chunk;
-    const fields = { toolCallId, state, toolName, dynamic };
+    const fields = { toolCallId, state };
     const metadata = state.startsWith('output') ? 'resultProviderMetadata' : 'callProviderMetadata';
     copy(fields, chunk, FIELDS[state]);
-    const at = writer.writeTool(place, copy(fields, { [metadata]: providerMetadata }), isAnswer);
+    copy(fields, { [metadata]: providerMetadata });
+    const at = writer.tool(place, toolName, dynamic, fields, isAnswer);
     if (place === undefined) note(toolCallId, at);
     return at;
   }
@@ -147,15 +148,15 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
       signature: chunk.signature,
     };
     const state = 'approval-requested';
-    copy(own(placeOf(chunk.toolCallId)) ?? {}, { state, approval: copy({}, approval) });
+    copy(own(placeOf(chunk.toolCallId)), { state, approval: copy({}, approval) });
   }
 
   function giveApproval(chunk: ToolChunk): void {
     const isAsked = ({ approval }: Part) => (approval as Part)?.id === chunk.approvalId;
     const part = own(parts.findIndex(isAsked));
-    copy(part ?? {}, {
+    copy(part, {
       state: 'approval-responded',
-      approval: copy({ ...(part?.approval as Part) }, chunk, ['approved', 'reason']),
+      approval: copy({ ...(part.approval as Part) }, chunk, ['approved', 'reason']),
       providerExecuted: chunk.providerExecuted,
       callProviderMetadata: chunk.providerMetadata,
     });
@@ -170,9 +171,8 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
       input.chunk = { ...input.chunk, providerExecuted: null, providerMetadata: null };
       at = write(at, 'input-streaming', input.chunk);
     }
-    const part = own(at) as Part;
-    part.rawInput ??= input.text;
-    writer.addInput(at, inputTextDelta);
+    own(at).rawInput ??= input.text;
+    writer.input(at, inputTextDelta);
     input.text += inputTextDelta;
   }
 
@@ -187,8 +187,7 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
     } else if (type === 'tool-input-error') write(inStep(toolCallId)[0], 'output-error', chunk);
     else if (type === 'tool-output-available') answer('output-available', chunk);
     else if (type === 'tool-output-error') answer('output-error', chunk);
-    else if (type === 'tool-output-denied')
-      copy(own(placeOf(toolCallId)) ?? {}, { state: 'output-denied' });
+    else if (type === 'tool-output-denied') own(placeOf(toolCallId)).state = 'output-denied';
     else if (type === 'tool-approval-request') askApproval(chunk);
     else if (type === 'tool-approval-response') giveApproval(chunk);
     else if (type === 'start-step') stepAt = writer.put({ type: 'step-start' });

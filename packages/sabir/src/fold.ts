@@ -41,7 +41,7 @@ const dataKey = ({ type, id }: Part | DataChunk) => (id == null ? {} : `${type}\
  * another role is not, as in the clients. Neither is written into.
  */
 export function createFold(message?: UIMessage): Fold {
-  const writer = createMessageWriter(message);
+  const writer = createMessageWriter('', message?.role === 'assistant' ? message : undefined);
   const { parts, put, own, change } = writer;
   let pushTool: ReturnType<typeof createToolFold>;
   let texts: Map<string, number>;
@@ -64,23 +64,21 @@ export function createFold(message?: UIMessage): Fold {
 
   function writeText(open: Map<string, number>, chunk: TextDelta): void {
     const part = own(open.get(chunk.id));
-    if (!part) return;
     if (chunk.providerMetadata) part.providerMetadata = chunk.providerMetadata;
     if (typeof chunk.delta === 'string') part.text += chunk.delta;
   }
 
   function endText(open: Map<string, number>, chunk: { id: string }): void {
-    const part = own(open.get(chunk.id));
-    if (part) copy(part, chunk, ['providerMetadata', 'citations']).state = 'done';
+    copy(own(open.get(chunk.id)), chunk, ['providerMetadata', 'citations']).state = 'done';
     open.delete(chunk.id);
   }
 
   function addData(chunk: DataChunk): void {
     if (chunk.transient) return;
     const key = dataKey(chunk);
-    const part = own(data.get(key));
-    if (part) part.data = chunk.data;
-    else data.set(key, put({ ...chunk }));
+    const at = data.get(key);
+    if (at === undefined) data.set(key, put({ ...chunk }));
+    else own(at).data = chunk.data;
   }
 
   return {
@@ -103,7 +101,7 @@ export function createFold(message?: UIMessage): Fold {
         }
       } else if (type === 'reset-step') {
         parts.length = parts.findLastIndex((part) => part.type === 'step-start') + 1;
-        change({});
+        change();
         begin();
       } else if (type === 'error') hasFailed = true;
       else if (WHOLE.has(type)) put(copy({ type }, chunk, WHOLE.get(type)));

@@ -49,7 +49,7 @@ export function createFrameReader(onFrame: (frame: SseFrame) => void): (text: st
     if (!text) return;
     if (text[0] === skip) text = text.slice(1);
     skip = text.endsWith('\r') ? '\n' : '';
-    if (text.includes('\r')) text = text.replace(/\r\n?/g, '\n');
+    text = text.replace(/\r\n?/g, '\n');
     let at = 0;
     for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', at)) {
       const line = begun + text.slice(at, end);
@@ -59,15 +59,16 @@ export function createFrameReader(onFrame: (frame: SseFrame) => void): (text: st
         const frame = { id, event, data };
         id = event = data = undefined;
         // Should it throw, the rest of this text is dropped.
-        if (frame.data !== undefined) onFrame(frame as SseFrame);
-        continue;
+        if (frame.data != null) onFrame(frame as SseFrame);
+      } else {
+        let colon = line.indexOf(':');
+        if (colon < 0) colon = line.length;
+        const value = line.slice(colon + (line[colon + 1] === ' ' ? 2 : 1));
+        const field = line.slice(0, colon);
+        if (field === 'data') data = data == null ? value : `${data}\n${value}`;
+        else if (field === 'event') event = value || undefined;
+        else if (field === 'id' && !value.includes('\0')) id = value;
       }
-      const colon = line.indexOf(':');
-      const value = colon < 0 ? '' : line.slice(colon + (line[colon + 1] === ' ' ? 2 : 1));
-      const field = colon < 0 ? line : line.slice(0, colon);
-      if (field === 'data') data = data === undefined ? value : `${data}\n${value}`;
-      else if (field === 'event') event = value || undefined;
-      else if (field === 'id' && !value.includes('\0')) id = value;
     }
     begun += text.slice(at);
   };

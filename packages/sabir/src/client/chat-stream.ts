@@ -1,5 +1,5 @@
 import type { ContractEvent, ContractMeta, ContractStatus } from '../contract/events.ts';
-import { createReducer } from '../contract/reduce.ts';
+import { createReducer, lastAnswer } from '../contract/reduce.ts';
 import { createId } from '../id.ts';
 import type { MessageLike, UIMessage } from '../message.ts';
 import type { Usage } from '../outcome.ts';
@@ -62,9 +62,6 @@ export type ChatStreamOptions<M extends MessageLike = UIMessage> = FollowOptions
 type Actions<M extends MessageLike> = Omit<ChatStream<M>, 'id' | 'malformed'>;
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** How long a server that is told to stop may take to end its stream. */
-const STOP_MS = 2_000;
-
 /**
  * A chat on a server that speaks the contract, without a framework: what `useChatStream` is made of.
  *
@@ -77,11 +74,11 @@ const STOP_MS = 2_000;
  * await chat.sendMessage('Ahoy!');
  */
 export class ChatStream<M extends MessageLike = UIMessage> {
+  // Declared, so that their names are not in the page once more.
   /** The server may choose another. */
-  id: string;
+  declare id: string;
   /** Frames of the last answer that could not be read and were passed over. */
   malformed = 0;
-  // Declared, so that their names are not in the page once more.
   declare readonly getSnapshot: () => ChatState<M>;
   /** Gives a function that ends it. */
   declare readonly subscribe: (listener: () => void) => () => void;
@@ -114,15 +111,14 @@ export class ChatStream<M extends MessageLike = UIMessage> {
   declare readonly detach: () => void;
 
   // Variables, not fields: names of fields are not shortened, and this goes into a page.
-  constructor(given: ChatStreamOptions<M>) {
-    let options = given;
-    const reducer = createReducer(options.initialMessages ?? []);
+  constructor(options: ChatStreamOptions<M>) {
+    const reducer = createReducer(options.initialMessages);
     const listeners = new Set<() => void>();
     /** What the next notification shows, beside the messages. */
     const next = { status: 'ready' } as Writable<ChatState<M>>;
     let shown: ChatState<M>;
-    let isScheduled = false;
-    let isUrgent = false;
+    /** What waits to be shown: nothing, what can wait for the next frame, what cannot. */
+    let due: 0 | 1 | 2;
     let wasDelta = false;
     /** The answer that is being followed, and how it ended. */
     let run: AbortController | undefined;
@@ -132,27 +128,22 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     let last = Promise.resolve();
     let waiting = 0;
     /** Messages that wait: shown behind what is there, and not yet part of it. */
-    let pending: M[] = [];
+    let pending = new Set<M>();
     this.id = options.id || `chat_${createId()}`;
 
-    /** Takes a message out, with all that follows, and puts others there, or at the end. */
-    const cut = (list: M[], id: string | undefined, ...others: M[]): M[] => {
+    /** What comes before a message, or everything. */
+    const before = (list: M[], id: string | undefined): M[] => {
       const at = list.findIndex((message) => message.id === id);
-      return list.slice(0, at < 0 ? undefined : at).concat(others);
+      return at < 0 ? list : list.slice(0, at);
     };
 
-    const all = () => pending.reduce((list, one) => cut(list, one.id, one), reducer.messages);
+    const all = () =>
+      [...pending].reduce((list, one) => [...before(list, one.id), one], reducer.messages);
 
-    /** What was answered last, unless something was asked since. */
-    const answered = () => {
-      const newest = reducer.messages.at(-1);
-      return newest?.role === 'assistant' ? newest : undefined;
-    };
-
-    const notify = (patch?: Partial<ChatState<M>>): void => {
-      isScheduled = isUrgent = false;
-      shown = { ...Object.assign(next, patch), messages: all() };
-      for (const listener of listeners) queueMicrotask(listener);
+    const notify = (): void => {
+      due = 0;
+      shown = { ...next, messages: all() };
+      listeners.forEach(queueMicrotask);
     };
     notify();
 
@@ -163,30 +154,33 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       signal?: AbortSignal,
       cursor?: string,
     ): Promise<Response> => {
-      const { api, credentials, fetch = globalThis.fetch } = options;
-      const response = await fetch(verb ? chatUrl(api, this.id, verb) : api, {
-        ...(body && { method: 'POST', body: JSON.stringify(body) }),
-        ...(credentials && { credentials }),
-        signal: signal ?? null,
+      const { api, credentials, fetch: load = fetch } = options;
+      const response = await load(verb ? chatUrl(api, this.id, verb) : api, {
+        method: body && 'POST',
+        body: JSON.stringify(body),
+        credentials,
+        signal,
         headers: {
-          ...toRecord(await resolve(options.headers)),
-          ...toRecord(headers),
+          ...Object.fromEntries([
+            ...new Headers(await resolve(options.headers)),
+            ...new Headers(headers),
+          ]),
           ...(body && { 'content-type': 'application/json' }),
           ...(cursor && { 'last-event-id': cursor }),
-          // A promise to stop explicitly, and to come back by itself.
-          'x-sabir-detach': '1',
+          // A promise to come back by itself, and to stop explicitly.
           'x-sabir-resume': '1',
         },
       });
       // Some servers answer with their page whatever they are asked.
-      const isPage = /html/.test(`${response.headers.get('content-type')}`);
-      if (!response.ok || isPage) throw await toRequestError(response);
+      if (!response.ok || /html/.test(response.headers.get('content-type') as string))
+        throw await toRequestError(response);
       return response;
     };
 
-    const fail = (error: Error, isEnd: boolean): void => {
+    /** The end, unless the server says that it goes on. */
+    const fail = (error: Error, terminal?: boolean): void => {
       next.error = error;
-      if (isEnd) next.status = 'error';
+      if (terminal !== false) next.status = 'error';
       call(options.onError, error);
     };
 
@@ -194,12 +188,12 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       const { type, data } = event;
       reducer.apply(event);
       const isDelta = type.endsWith('.delta');
-      isUrgent ||= !isDelta || !wasDelta;
+      if (!(isDelta && wasDelta)) due = 2;
       wasDelta = isDelta;
       if (type === 'error') {
         const { message, code, retryable, terminal } = data;
-        const error = new Error(typeof message === 'string' ? message : UNREADABLE);
-        fail(Object.assign(error, { code, retryable }), terminal !== false);
+        const words = typeof message === 'string' ? message : UNREADABLE;
+        fail(Object.assign(new Error(words), { code, retryable }), terminal);
         if (terminal) finish = {};
       } else if (type === 'meta') {
         next.meta = data;
@@ -212,80 +206,86 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       call(options.onEvent, event);
     };
 
-    const settle = (): boolean => {
-      if (isUrgent) notify();
-      else if (!isScheduled) {
-        isScheduled = true;
+    const settle = () => {
+      if (due > 1) notify();
+      else if (!due) {
+        due = 1;
+        // A page that is not shown has no frames.
+        const isShown = globalThis.document?.hidden === false;
+        const after = (isShown ? requestAnimationFrame : setTimeout) as Window['setTimeout'];
         // Unless something else has shown it by then.
-        nextFrame(() => isScheduled && notify());
+        after(() => due && notify(), 16);
       }
-      return !!finish;
+      return finish;
     };
 
     /** One answer, from what is sent, or from what runs already, to its end. Never rejects. */
-    const follow = async (sent?: ChatCall): Promise<void> => {
-      const running = new AbortController();
-      const { signal } = running;
-      run = running;
+    const follow = async (messages?: M[], sent?: ChatCall): Promise<void> => {
+      run = new AbortController();
       finish = undefined;
       this.malformed = 0;
+      if (messages) {
+        reducer.messages = messages;
+        next.status = 'submitted';
+        next.error = undefined;
+        notify();
+      }
       // Somebody may have thought better of it already.
-      if (isAborting) running.abort();
+      if (isAborting) run.abort();
       try {
-        await followTurn(options, {
-          signal,
-          settle,
-          take: ({ event: type, data: text }) => {
-            const data = parse(text);
-            if (type && data) take({ type, data } as ContractEvent);
-            else if (++this.malformed === 1) call(options.onError, new Error(UNREADABLE));
-          },
-          connect: async (cursor, link) => {
-            const isSend = sent && !cursor;
-            const { messages } = reducer;
-            const body = isSend
-              ? {
-                  sessionId: this.id,
-                  ...Object(await resolve(options.body)),
-                  ...sent.body,
-                  messages,
-                }
-              : undefined;
-            const response = await request(
-              isSend ? '' : 'stream',
-              body,
-              sent?.headers,
-              link,
-              cursor,
-            );
+        await followTurn(
+          options,
+          run.signal,
+          async (cursor, link) => {
+            const body =
+              messages && !cursor
+                ? {
+                    sessionId: this.id,
+                    ...(await resolve(options.body)),
+                    ...sent?.body,
+                    messages: reducer.messages,
+                  }
+                : undefined;
+            const verb = body ? '' : 'stream';
+            const response = await request(verb, body, sent?.headers, link, cursor);
             // The server was told to stop before it knew of this.
             if (isAborting) request('stop', {}).catch(() => undefined);
             return response;
           },
-        });
+          ({ event: type, data: text }) => {
+            let data: unknown;
+            try {
+              data = JSON.parse(text);
+            } catch {
+              // Counted like what says nothing.
+            }
+            if (type && data) take({ type, data } as ContractEvent);
+            else if (!this.malformed++) call(options.onError, new Error(UNREADABLE));
+          },
+          settle,
+        );
       } catch (error) {
         // What the server told before it hung up is the better reason.
-        if (next.status !== 'error') fail(error as Error, true);
+        if (next.status !== 'error') fail(error as Error);
       }
       const isError = next.status === 'error';
       // A server that is not heard any more may have left something open.
       reducer.close();
-      run = undefined;
       if (!isError) next.status = 'ready';
-      notify({ runStatus: undefined });
-      const { messages } = reducer;
+      next.runStatus = undefined;
+      notify();
       // Unless nothing ran, or nobody waits for it here.
-      if (isAborting || (!signal.aborted && (finish || isError))) {
-        const message = answered();
+      if (isAborting || (!run.signal.aborted && (finish || isError))) {
         call(options.onFinish, {
           ...(finish as ChatFinish | undefined),
-          message,
-          messages,
+          message: lastAnswer(reducer.messages),
+          messages: reducer.messages,
           isAborted: isAborting,
           isError,
         });
       }
-      running.abort();
+      run.abort();
+      run = undefined;
     };
 
     const queue = (task: () => Promise<void>): Promise<void> => {
@@ -298,15 +298,9 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       return done;
     };
 
-    const ask = (messages: M[], sent: ChatCall = {}): Promise<void> => {
-      reducer.messages = messages;
-      notify({ status: 'submitted', error: undefined });
-      return follow(sent);
-    };
-
     Object.assign(this, {
       getSnapshot: () => shown,
-      subscribe(listener) {
+      subscribe: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
@@ -319,40 +313,47 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         options = { ...options, ...changed };
       },
       sendMessage(input, sent) {
-        const made = toUserMessage(input).then((message) => {
-          pending = [...pending, message];
-          notify();
-          return message;
-        });
-        made.catch(() => undefined);
-        return queue(async () => {
-          const message = await made;
-          // Somebody may have taken it out again.
-          if (!pending.includes(message)) return;
-          pending = pending.filter((one) => one !== message);
-          await ask(cut(reducer.messages, message.id, message), sent);
-        });
+        const made = toUserMessage(input);
+        made.then(
+          (message) => {
+            pending.add(message);
+            notify();
+          },
+          // Told when its turn has come.
+          () => undefined,
+        );
+        return queue(() =>
+          made.then((message) => {
+            // Unless somebody has taken it out again.
+            if (pending.delete(message))
+              return follow([...before(reducer.messages, message.id), message], sent);
+          }),
+        );
       },
       regenerate: (which, sent) =>
         queue(() => {
           // A message that was never answered keeps its place.
-          const messageId = which?.messageId ?? answered()?.id;
-          const body = { ...sent?.body, trigger: 'regenerate-message', messageId };
-          return ask(cut(reducer.messages, messageId), { ...sent, body });
+          const messageId = which?.messageId ?? lastAnswer(reducer.messages)?.id;
+          return follow(before(reducer.messages, messageId), {
+            ...sent,
+            body: { ...sent?.body, trigger: 'regenerate-message', messageId },
+          });
         }),
       async resume() {
         if (!waiting) await queue(() => follow());
       },
       setMessages(messages) {
-        const list = typeof messages === 'function' ? messages(all()) : messages;
+        const list = resolve(messages, all());
         // One that waits and is not among them any more is not sent.
-        pending = pending.filter((message) => list.includes(message));
-        reducer.messages = list.filter((message) => !pending.includes(message));
+        pending = new Set(list.filter((message) => pending.has(message)));
+        reducer.messages = list.filter((message) => !pending.has(message));
         notify();
       },
       async abort() {
-        const running = run;
+        /** How long a server that is told to stop may take to end its stream. */
+        const STOP_MS = 2_000;
         isAborting = waiting > 0;
+        const running = run;
         const leave = () => running?.abort();
         // What the server says last comes with the stream; one that says nothing is not waited for.
         await Promise.race([pause(STOP_MS).then(leave), request('stop', {}).catch(leave)]);
@@ -360,32 +361,17 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       answer: (answer) => toAnswerResult(request('answer', answer)),
       clearError() {
         if (!run) next.status = 'ready';
-        notify({ error: undefined });
+        next.error = undefined;
+        notify();
       },
       detach: () => run?.abort(),
     } satisfies Actions<M>);
   }
 }
 
-const UNREADABLE = 'The server sent something that cannot be read.';
+const UNREADABLE = 'The server could not be read.';
 
 /** What a page makes of the news does not change the stream; it hears of its own mistake. */
 function call<T>(listener: ((value: T) => void) | undefined, value: T): void {
   if (listener) queueMicrotask(() => listener(value));
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const toRecord = (headers?: HeadersInit) => Object.fromEntries(new Headers(headers));
-
-/** A page that is not shown has no frames. */
-function nextFrame(run: () => unknown): void {
-  if (globalThis.document?.hidden === false) requestAnimationFrame(run);
-  else setTimeout(run, 16);
 }

@@ -78,10 +78,10 @@ export class ChunkGroups<Item = unknown> {
       return;
     }
     this.#held.push(this.#wire.read(frame));
-    const { id } = frame;
-    const colon = id?.lastIndexOf(':') ?? 0;
-    const seq = Number(id?.slice(colon + 1));
-    if (id && colon > 0 && seq > 0) this.#place(id, id.slice(0, colon), seq);
+    const { id = '' } = frame;
+    const colon = id.lastIndexOf(':');
+    const seq = colon > 0 ? Number(id.slice(colon + 1)) : 0;
+    if (seq > 0) this.#place(id, id.slice(0, colon), seq);
     else if (this.isUnnumbered) this.#commit();
   }
 

@@ -3,8 +3,10 @@
 /** A value, or how to come by it: asked anew for every request, so that tokens are fresh. */
 export type Resolvable<T> = T | (() => T | Promise<T>);
 
-export function resolve<T>(value: Resolvable<T>): T | Promise<T> {
-  return typeof value === 'function' ? (value as () => T | Promise<T>)() : value;
+export function resolve<T>(value: Resolvable<T>): T | Promise<T>;
+export function resolve<T, Given>(value: T | ((given: Given) => T), given: Given): T;
+export function resolve(value: unknown, given?: unknown): unknown {
+  return typeof value === 'function' ? value(given) : value;
 }
 
 /** `/chat/…` of one chat, before a query. */
@@ -14,7 +16,6 @@ export function chatUrl(api: string, chatId: string, verb: string): string {
 
 /** What a server said instead of an answer, all of it. `message` is fit for people. */
 export type ChatRequestError = Error & {
-  name: 'ChatRequestError';
   status: number;
   code?: unknown;
   remedy?: unknown;
@@ -24,9 +25,13 @@ export type ChatRequestError = Error & {
 export async function toRequestError(response: Response): Promise<ChatRequestError> {
   const { status } = response;
   // A proxy's page of HTML says nothing.
-  const { message, code, remedy, answer } = await response.json().then(Object, () => ({}));
-  const error = new Error(message || `The server could not answer (status ${status}).`);
-  return Object.assign(error, { name: 'ChatRequestError', status, code, remedy, answer } as const);
+  const { message, code, remedy, answer } = (await response.json().catch(() => undefined)) ?? {};
+  return Object.assign(new Error(message || `The server could not answer (status ${status}).`), {
+    status,
+    code,
+    remedy,
+    answer,
+  });
 }
 
 export type AnswerResult = { status: 'accepted' | 'answered' | 'expired'; answer?: unknown };

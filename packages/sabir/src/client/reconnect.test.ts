@@ -139,7 +139,7 @@ describe('what a reconnect asks for', () => {
       trigger: 'submit-message',
     });
     expect(get).toMatchObject({ method: 'GET', url: '/api/sessions/s1/chat/c%201/stream' });
-    const common = { 'x-sabir-detach': '1', 'x-sabir-ai-sdk': '7', 'x-call': 'yes' };
+    const common = { 'x-sabir-resume': '1', 'x-sabir-ai-sdk': '7', 'x-call': 'yes' };
     expect(post?.headers).toMatchObject({ ...common, authorization: 'Bearer 1' });
     expect(get?.headers).toMatchObject({
       ...common,

@@ -92,7 +92,7 @@ describe('sending', () => {
     expect(post?.url).toContain('/chat?prepared=1');
     expect(JSON.parse(post?.body ?? '')).toEqual({ chat: 'c1', last: message });
     expect(post?.headers).toMatchObject({ 'x-prepared': 'yes', 'x-own': '1', 'x-call': '1' });
-    expect(post?.headers).toMatchObject({ 'x-sabir-detach': '1', 'x-sabir-resume': '1' });
+    expect(post?.headers).toMatchObject({ 'x-sabir-resume': '1' });
     expect(get?.url).toMatch(/\/of\/c1$/);
     expect(get?.headers).toMatchObject({ 'x-again': 'yes', 'last-event-id': 'turn:1:1' });
     expect(get?.headers['x-own']).toBeUndefined();

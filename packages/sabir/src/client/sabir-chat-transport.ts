@@ -240,9 +240,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     if (method === 'POST' && !headers.has('content-type')) {
       headers.set('content-type', 'application/json');
     }
-    // A promise to stop explicitly: a disconnect is only a detach.
-    headers.set('x-sabir-detach', '1');
-    // And to come back by itself: a stream may end without the turn.
+    // A promise to come back by itself, and to stop explicitly: a stream may end without the turn.
     headers.set('x-sabir-resume', '1');
     const { aiSdk } = this.#options;
     if (aiSdk !== undefined) headers.set('x-sabir-ai-sdk', String(aiSdk));

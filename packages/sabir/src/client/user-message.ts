@@ -19,21 +19,29 @@ export type UserInput<M extends MessageLike = UIMessage> =
     };
 
 export async function toUserMessage<M extends MessageLike>(input: UserInput<M>): Promise<M> {
-  const given = typeof input === 'string' ? { text: input } : input;
-  const { text, files = [], parts = [], metadata, messageId: id = createId() } = given;
-  const said = text ? [{ type: 'text', text }] : [];
-  const all = [...(await Promise.all(Array.from(files, toFilePart))), ...parts, ...said];
-  return { id, role: 'user', parts: all, ...(metadata ? { metadata } : {}) } as MessageLike as M;
-}
-
-function toFilePart(file: File | Omit<FilePart, 'type'>): FilePart | Promise<FilePart> {
-  const type = 'file';
-  if ('url' in file) return { ...file, type };
-  return new Promise((resolve, reject) => {
-    const { type: mediaType, name: filename } = file;
-    const reader = new FileReader();
-    reader.onload = () => resolve({ type, mediaType, filename, url: `${reader.result}` });
-    reader.onerror = reject;
-    reader.readAsDataURL(file);
-  });
+  const {
+    text,
+    files = [],
+    parts = [],
+    metadata,
+    messageId: id = createId(),
+  } = typeof input === 'string' ? { text: input } : input;
+  const toPart = (file: File | Omit<FilePart, 'type'>): FilePart | Promise<FilePart> =>
+    'url' in file
+      ? { ...file, type: 'file' }
+      : new Promise((resolve, reject) => {
+          const reader = new FileReader();
+          reader.onload = () =>
+            resolve({
+              type: 'file',
+              mediaType: file.type,
+              filename: file.name,
+              url: reader.result as string,
+            });
+          reader.onerror = () => reject(reader.error);
+          reader.readAsDataURL(file);
+        });
+  const all: object[] = [...(await Promise.all(Array.from(files, toPart))), ...parts];
+  if (text) all.push({ type: 'text', text });
+  return { id, role: 'user', parts: all, ...(metadata && { metadata }) } as MessageLike as M;
 }

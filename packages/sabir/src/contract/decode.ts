@@ -359,11 +359,14 @@ export function decodeContract(options: DecodeContractOptions = {}): ContractDec
   function decode(event: StreamEvent): Chunk[] {
     const type = event?.type;
     const data = event?.data as Data;
-    // Nearly every event is a delta of an open text.
-    if (type === 'message.delta' && !failure) {
+    const isText = type === 'message.delta';
+    // Nearly every event is a delta of an open block.
+    if ((isText || type === 'reasoning.delta') && !failure) {
       const id = data?.partId ?? unnamed;
-      if (texts.has(id) && isString(data.delta) && data.providerMetadata === undefined) {
-        return [{ type: 'text-delta', id: id as string, delta: data.delta }];
+      const open = isText ? texts : blocks.reasoning;
+      if (open.has(id) && isString(data?.delta) && data.providerMetadata === undefined) {
+        const { delta } = data;
+        return [{ type: isText ? 'text-delta' : 'reasoning-delta', id: id as string, delta }];
       }
     }
     out = [];

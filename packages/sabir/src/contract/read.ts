@@ -10,6 +10,8 @@ import type { StreamEvent } from './events.ts';
 
 type Data = Record<string, unknown>;
 type Approval = { id?: unknown } | undefined;
+/** In truth anything: it goes into a part where it says something. */
+type Id = string | undefined;
 
 /** Reads the events of one message. */
 export function createReader(writer: MessageWriter): (event: StreamEvent) => void {
@@ -18,35 +20,33 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
   const find = (is: (part: Part) => unknown) => parts.findLastIndex(is);
 
   function end(at: number): void {
-    const part = own(at) ?? ({} as Part);
+    const part = own(at);
     part.state = 'done';
     if (part.type === 'text') delete part.id;
   }
 
-  function block(type: string, data: Data, verb?: string): void {
+  function block(type: string, data: Data, isEnd?: boolean): void {
     const { partId, delta, providerMetadata, citations } = data;
-    const id = partId ?? undefined;
+    const id = (partId ?? undefined) as Id;
     let at = find((part) => part.id === id && part.type === type && part.state === 'streaming');
-    if (at < 0 && verb !== 'end')
-      at = put({ type, ...(id ? { id } : {}), text: '', state: 'streaming' });
-    const part = own(at) ?? ({} as Part);
+    if (at < 0 && !isEnd) at = put({ type, ...(id && { id }), text: '', state: 'streaming' });
+    const part = own(at);
     if (typeof delta === 'string') part.text += delta;
     if (providerMetadata) part.providerMetadata = providerMetadata;
     if (citations) part.citations = citations;
-    if (verb === 'end') end(at);
+    if (isEnd) end(at);
   }
 
   function tool(verb: string | undefined, data: Data): void {
     const { delta, restart, continued, inputError, toolName, dynamic, ...said } = data;
-    const { toolCallId, state, errorText } = said;
-    const approval = said.approval as Approval;
+    const { toolCallId, state, errorText, approval } = said as Data & { approval: Approval };
     let at = find((part) =>
       toolCallId
         ? part.toolCallId === toolCallId
-        : (part.approval as Approval)?.id === approval?.id,
+        : approval && (part.approval as Approval)?.id === approval.id,
     );
     if (approval || state === 'output-denied') {
-      const part = own(at) ?? ({} as Part);
+      const part = own(at);
       // An answer adds to the question.
       if (approval) said.approval = { ...(part.approval as Approval), ...approval };
       Object.assign(part, said);
@@ -55,61 +55,59 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
     const isDelta = verb === 'delta';
     const isAnswer = verb === 'result' && !inputError;
     // In another step it is another call, but an answer finds that of an earlier one.
-    if (!isAnswer && at < find((part) => part.type === 'step-start')) at = -1;
+    if (!isAnswer && at > -1 && at < find((part) => part.type === 'step-start')) at = -1;
     if (!isDelta || restart || at < 0) {
       // Without a name there is no part to show: the call brings both, and the whole input.
       if (isDelta && !toolName) return;
-      at = writer.writeTool(
+      at = writer.tool(
         at,
+        toolName ?? 'unknown',
+        dynamic,
         {
-          toolName: toolName ?? 'unknown',
-          dynamic,
           ...said,
           state: isDelta
             ? 'input-streaming'
             : verb === 'call'
               ? 'input-available'
-              : (state ?? (errorText === undefined ? 'output-available' : 'output-error')),
+              : (state ?? (errorText == null ? 'output-available' : 'output-error')),
         },
-        isAnswer && at >= 0,
+        isAnswer,
       );
     }
-    if (delta) writer.addInput(at, `${delta}`);
+    if (delta) writer.input(at, `${delta}`);
   }
 
-  function addData(name: unknown, id: unknown, data: unknown): void {
+  function addData(name: unknown, id: Id, data: unknown): void {
     const type = `data-${name}`;
     const at = find((part) => id && part.type === type && part.id === id);
-    put({ type, ...(id ? { id } : {}), data }, at);
+    put({ type, ...(id && { id }), data }, at);
   }
 
   return ({ type, data }) => {
     // Nearly all are: the rest may take its time.
-    if (type === 'message.delta') {
-      block('text', data as Data);
-      return;
-    }
+    if (type === 'message.delta') return block('text', data as Data);
     // Some servers say the type once more.
     const { type: _, messageId, metadata, ...said } = data as Data;
     const { name, id, state, part, toolCallId, usage, transient, ...source } = said;
     const [what, verb] = type.split('.');
     if (what === 'tool') tool(verb, said);
-    else if (what === 'text' || what === 'reasoning') block(what, said, verb);
+    else if (what === 'text' || what === 'reasoning') block(what, said, verb === 'end');
     else if (what === 'source') put({ ...source, type: 'source-url' });
-    else if (what === 'part') Object(part).type && put(part as Part);
-    else if (what === 'question') addData(what, said.questionId, said);
-    else if (what === 'data') transient || addData(name, id, said.data);
+    else if (what === 'part') (part as Part)?.type && put(part as Part);
+    else if (what === 'question') addData(what, said.questionId as Id, said);
+    else if (what === 'data') transient || addData(name, id as Id, said.data);
     else if (state === 'start') put({ type: 'step-start' });
     else if (state === 'reset') {
       parts.length = find((one) => one.type === 'step-start') + 1;
-      writer.change({});
+      writer.change();
     }
     const added = metadata ?? (usage && { usage });
-    if (added) writer.change({ metadata: { ...Object(writer.message.metadata), ...added } });
+    if (added) writer.change({ metadata: { ...(writer.message.metadata as object), ...added } });
+    const isEnd = type === 'message.end';
     // What has no name ends where another part begins.
-    parts.forEach((one, at) => {
-      const isOver = type === 'message.end' || (!one.id && at < parts.length - 1);
-      if (isOver && one.state === 'streaming') end(at);
-    });
+    for (const at of isEnd ? parts.keys() : [parts.length - 2]) {
+      const one = parts[at];
+      if (one?.state === 'streaming' && (isEnd || !one.id)) end(at);
+    }
   };
 }

@@ -8,9 +8,6 @@ import { createMessageWriter, type MessageWriter } from '../message-writer.ts';
 import type { StreamEvent } from './events.ts';
 import { createReader } from './read.ts';
 
-/** A message being written: its place in the list, and what makes it of the events. */
-type Writing = { id: string; at: number; writer: MessageWriter; read(event: StreamEvent): void };
-
 export type Reducer<M> = {
   /** Never throws; what it cannot read changes nothing. */
   apply(event: StreamEvent): void;
@@ -24,63 +21,67 @@ export type Reducer<M> = {
 const IS_OF_MESSAGE =
   /^(message|text|reasoning|tool|source|step|data|question|part|metadata|done)\b/;
 
+/** The last message, if that is an assistant's: what was answered, unless something was asked since. */
+export function lastAnswer<M extends MessageLike>(list: M[]): M | undefined {
+  return list.slice(-1).find((message) => message.role === 'assistant');
+}
+
 /** For one chat: what is in `messages` already is kept, and never written into. */
-export function createReducer<M extends MessageLike>(messages: M[]): Reducer<M> {
-  // What an application calls a message has its parts; which parts those are is its own affair.
-  let list = messages as MessageLike[] as UIMessage[];
-  let current: Writing | undefined;
-
-  /** The list, with what was written since somebody looked. */
-  function collect(): UIMessage[] {
-    if (current && list[current.at] !== current.writer.message) {
-      list = list.slice();
-      list[current.at] = current.writer.message;
-    }
-    return list;
-  }
-
-  /** One that is there already goes on, as far as its parts tell how; or it is told anew. */
-  function begin(id: string, isAnew: boolean): void {
-    let at = collect().findIndex((message) => message.id === id && message.role === 'assistant');
-    if (at < 0) at = list.length;
-    const writer = createMessageWriter(isAnew ? undefined : list[at], id);
-    current = { id, at, writer, read: createReader(writer) };
-  }
+export function createReducer<M extends MessageLike>(messages?: M[]): Reducer<M>;
+// What an application calls a message has its parts; which parts those are is its own affair.
+export function createReducer(list: UIMessage[] = []): Reducer<UIMessage> {
+  // The message that is being written, its place in the list, and what makes it of the events.
+  let writing: string | undefined;
+  let at: number;
+  let writer: MessageWriter;
+  let read: (event: StreamEvent) => void;
 
   const reducer: Reducer<UIMessage> = {
     apply(event) {
       try {
         const { type, data } = event;
+        // A run is told from its beginning: what was told of it before is told once more.
         if (type === 'meta') {
-          // A run is told from its beginning: what was told of it before is told once more.
-          collect();
-          current = undefined;
-        } else if (IS_OF_MESSAGE.test(type) && (current || type !== 'done')) {
+          list = reducer.messages;
+          writing = undefined;
+        } else if (IS_OF_MESSAGE.test(type) && (writing || type !== 'done')) {
           const { messageId } = data as { messageId?: unknown };
-          const last = list.at(-1);
           // Without an id it can only be the one that is being written, or was written last.
-          const id = `${
-            messageId || current?.id || (last?.role === 'assistant' && last.id) || createId()
-          }`;
-          if (id !== current?.id) begin(id, type === 'message.start');
-          current?.read(event);
+          const id = `${messageId || writing || lastAnswer(list)?.id || createId()}`;
+          if (id !== writing) {
+            let place = reducer.messages.findIndex(
+              (one) => one.id === id && one.role === 'assistant',
+            );
+            if (place < 0) place = list.length;
+            // One that is there already goes on, as far as its parts tell how; or it is told anew.
+            writer = createMessageWriter(id, type === 'message.start' ? undefined : list[place]);
+            read = createReader(writer);
+            writing = id;
+            at = place;
+          }
+          read(event);
         }
       } catch {
         // Not even an object, or with a value that cannot be made a string: the rest is still good.
       }
     },
     close() {
-      if (current) reducer.apply({ type: 'message.end', data: {} });
+      if (writing) reducer.apply({ type: 'message.end', data: {} });
     },
     get messages() {
-      return collect();
+      // With what was written since somebody looked.
+      if (writing && list[at] !== writer.message) {
+        list = list.slice();
+        list[at] = writer.message;
+      }
+      return list;
     },
     set messages(given) {
       list = given;
-      current = undefined;
+      writing = undefined;
     },
   };
-  return reducer as Reducer<never> as Reducer<M>;
+  return reducer;
 }
 
 const reducers = new WeakMap<readonly MessageLike[], unknown>();

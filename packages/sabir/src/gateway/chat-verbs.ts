@@ -44,8 +44,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const { request, startedAt, requestId } = visit;
     const { user, role, sessionId, chatId } = place;
     const { turnId } = turn;
-    const isDetaching = request.headers.get('x-sabir-detach') === '1';
     const isResuming = request.headers.get('x-sabir-resume') === '1';
+    // Who comes back by itself has not gone for good.
+    const isDetaching = isResuming || request.headers.get('x-sabir-detach') === '1';
     const frames = openWire(wire, { turn, after, isResuming }, { visit, place, logger });
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
     metrics.viewers.add(1);

@@ -21,28 +21,15 @@ export type UseChatStream<M extends MessageLike = UIMessage> = ChatState<M> &
   >;
 
 /** What a component shows. */
-type Held = {
-  key: string;
-  chat: ChatStream;
+type Held = [
+  key: string,
+  chat: ChatStream,
   /** What a server makes of the same options: others may have gone on since. */
-  first: ChatState;
-};
+  first: ChatState,
+];
 
 /** Those with an id, so that all who show the same chat see the same. */
 const shared = new Map<string, ChatStream>();
-/** A render that never comes to the screen does not say so: what it made is forgotten after this. */
-const ABANDONED_MS = 10_000;
-
-function enter(options: ChatStreamOptions, key: string): Held {
-  const made = new ChatStream(options);
-  const chat = shared.get(key) ?? made;
-  // A server renders for everybody: what one sees there is nobody else's.
-  if (options.id && globalThis.window) {
-    shared.set(key, chat);
-    setTimeout(forget, ABANDONED_MS, key, chat);
-  }
-  return { key, chat, first: made.getSnapshot() };
-}
 
 function forget(key: string, chat: ChatStream): void {
   if (chat.isWatched()) return;
@@ -62,29 +49,35 @@ export function useChatStream<M extends MessageLike = UIMessage>(
   options: UseChatStreamOptions<M>,
 ): UseChatStream<M> {
   const { api, id, resume } = options;
-  const key = `${api}\n${id ?? ''}`;
+  const key = `${api}\n${id}`;
+  const enter = (): Held => {
+    const made = new ChatStream(options as ChatStreamOptions);
+    const chat = shared.get(key) ?? made;
+    // A server renders for everybody: what one sees there is nobody else's.
+    if (id && globalThis.window) {
+      shared.set(key, chat);
+      // A render that never comes to the screen does not say so: what it made is forgotten at last.
+      setTimeout(forget, 10_000, key, chat);
+    }
+    return [key, chat, made.getSnapshot()];
+  };
   // State, not a ref: a render that is given up must not change what is on the screen.
-  let [held, hold] = useState(() => enter(options as ChatStreamOptions, key));
-  if (held.key !== key) {
-    held = enter(options as ChatStreamOptions, key);
+  let [held, hold] = useState(enter);
+  if (held[0] !== key) {
+    held = enter();
     hold(held);
   }
-  const { first } = held;
-  const chat = held.chat as unknown as ChatStream<M>;
-  const state = useSyncExternalStore(
-    chat.subscribe,
-    chat.getSnapshot,
-    () => first as ChatState<never> as ChatState<M>,
-  );
-  useEffect(() => chat.configure(options));
+  const [, chat, first] = held;
+  const state = useSyncExternalStore(chat.subscribe, chat.getSnapshot, () => first);
+  useEffect(() => chat.configure(options as ChatStreamOptions));
   useEffect(() => {
     const other = shared.get(key);
     // While this one was hidden, another has come.
-    if (other?.isWatched() && other !== held.chat) return hold({ key, chat: other, first });
-    if (id) shared.set(key, held.chat);
+    if (other?.isWatched() && other !== chat) return hold([key, other, first]);
+    if (id) shared.set(key, chat);
     if (resume) void chat.resume();
     // Strict mode leaves and comes back at once.
     return () => void setTimeout(forget, 0, key, chat);
-  }, [chat, held, first, id, key, resume]);
-  return { ...chat, ...state };
+  }, [chat, first, id, key, resume]);
+  return { ...chat, ...state } as unknown as UseChatStream<M>;
 }
