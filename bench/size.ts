@@ -1,24 +1,46 @@
 /**
  * What a hook puts into a page, React left out: everything it needs, bundled, minified, gzipped.
- * Ours against `useChat` and its transport, of the releases that are installed.
+ * Ours against `useChat` and its transport, of the releases that are installed. As Vite bundles it,
+ * which is with rolldown, and with esbuild.
  */
 import { createRequire } from 'node:module';
-import { dirname, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { build, type Metafile } from 'esbuild';
+import { rolldown } from 'rolldown';
 import { atMost, type Report } from './report.ts';
 
 const here = createRequire(import.meta.url);
 const BENCH = import.meta.dirname;
 
+const EXTERNAL = ['react', 'react-dom'];
+const gzippedBytes = (code: Uint8Array | string) => gzipSync(code, { level: 9 }).length;
+
 type Bundle = {
   minifiedBytes: number;
   gzippedBytes: number;
+  esbuildGzippedBytes: number;
   inputs: Metafile['outputs'][string]['inputs'];
 };
 
 /** What these lines bring along, as a folder's own imports are resolved. */
 async function bundle(contents: string, resolveDir: string): Promise<Bundle> {
+  const entry = join(resolveDir, 'entry.js');
+  const made = await rolldown({
+    input: entry,
+    external: EXTERNAL,
+    platform: 'browser',
+    transform: { target: 'es2022', define: { 'process.env.NODE_ENV': '"production"' } },
+    logLevel: 'silent',
+    plugins: [
+      {
+        name: 'entry',
+        resolveId: (id) => (id === entry ? entry : undefined),
+        load: (id) => (id === entry ? contents : undefined),
+      },
+    ],
+  });
+  const { output } = await made.generate({ format: 'esm', minify: true, codeSplitting: false });
   const { outputFiles, metafile } = await build({
     stdin: { contents, resolveDir },
     bundle: true,
@@ -28,14 +50,14 @@ async function bundle(contents: string, resolveDir: string): Promise<Bundle> {
     format: 'esm',
     platform: 'browser',
     target: 'es2022',
-    external: ['react', 'react-dom'],
+    external: EXTERNAL,
     define: { 'process.env.NODE_ENV': '"production"' },
     logLevel: 'error',
   });
-  const code = outputFiles[0]?.contents ?? new Uint8Array();
   return {
-    minifiedBytes: code.length,
-    gzippedBytes: gzipSync(code, { level: 9 }).length,
+    minifiedBytes: output[0].code.length,
+    gzippedBytes: gzippedBytes(output[0].code),
+    esbuildGzippedBytes: gzippedBytes(outputFiles[0]?.contents ?? ''),
     inputs: Object.values(metafile.outputs)[0]?.inputs ?? {},
   };
 }
@@ -56,10 +78,10 @@ function versions(name: string): string {
 }
 
 const kilobytes = (bytes: number) => `${(bytes / 1000).toFixed(2)} KB`;
-const told = ({ gzippedBytes, minifiedBytes }: Bundle) =>
-  `${kilobytes(gzippedBytes)} min+gz, ${kilobytes(minifiedBytes)} min`;
+const told = (made: Bundle) =>
+  `${kilobytes(made.gzippedBytes)} min+gz, ${kilobytes(made.minifiedBytes)} min; by esbuild ${kilobytes(made.esbuildGzippedBytes)} min+gz`;
 
-/** Minified bytes of every module of ours, the largest first. Gzip knows no modules. */
+/** Minified bytes of every module of ours, by esbuild, the largest first. Gzip knows no modules. */
 function breakdown({ inputs }: Bundle): Record<string, string> {
   const root = dirname(here.resolve('sabir/package.json'));
   return Object.fromEntries(

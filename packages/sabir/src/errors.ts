@@ -25,11 +25,13 @@ export const RUN_ABORTED = {
   userMessage: 'The run was aborted.',
   remedy: 'Send the message again.',
 } as const;
+/** By itself for pages, which have no use for the rest. */
+export const TURN_LOST_MESSAGE = 'The connection to the agent was lost.';
 export const TURN_LOST = {
   code: 'turn-lost',
   status: 502,
   retryable: true,
-  userMessage: 'The connection to the agent was lost.',
+  userMessage: TURN_LOST_MESSAGE,
   remedy: 'Send the message again.',
 } as const;
 export const NO_USER_MESSAGE = {

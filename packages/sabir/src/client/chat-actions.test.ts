@@ -44,6 +44,23 @@ describe('stop, leave, resume, answer', () => {
     await vi.waitUntil(() => seen.isCancelled);
   });
 
+  it('abort is no error where the server ends its stream without a word', async () => {
+    const onError = vi.fn();
+    const { chat, stream, text, state } = await start(
+      { answer: ({ path }) => (path.endsWith('/stop') ? Response.json({}) : undefined) },
+      { onError },
+    );
+    const sent = chat.sendMessage('hi');
+    const { send, end } = await stream();
+    send(META, START, delta('Hal'));
+    await vi.waitUntil(() => text() === 'Hal');
+    await chat.abort();
+    end();
+    await sent;
+    expect(state().status).toBe('ready');
+    expect(onError).not.toHaveBeenCalled();
+  });
+
   it('abort does not wait for a server that hangs', async () => {
     const { chat, stream, text, state } = await start({
       answer: ({ path }) => (path.endsWith('/stop') ? new Promise(() => undefined) : undefined),

@@ -103,6 +103,44 @@ describe('a message that is sent', () => {
     expect(chat.getSnapshot().messages.map(({ id }) => id)).toEqual([expect.anything(), 'a2']);
   });
 
+  it('that waits and is worded anew is sent once, and what was cut off with it is not', async () => {
+    const { chat, requests, stream, until } = await start();
+    const first = chat.sendMessage('one');
+    const { send } = await stream();
+    const all = [
+      chat.sendMessage({ text: 'delete all', messageId: 'b' }),
+      chat.sendMessage('and more'),
+      chat.sendMessage({ text: 'delete none', messageId: 'b' }),
+    ];
+    const shown = () => chat.getSnapshot().messages.map(({ parts }) => parts[0]);
+    await until(() => shown().length === 2);
+    expect(shown()).toMatchObject([{ text: 'one' }, { text: 'delete none' }]);
+    send(META, START, delta('1'), END, DONE);
+    await first;
+    (await stream(1)).send(META, event('message.start', { messageId: 'a2' }), DONE);
+    await Promise.all(all);
+    expect(requests).toHaveLength(2);
+    expect(requests[1]?.body).toMatchObject({
+      messages: [{ role: 'user' }, { role: 'assistant' }, { parts: [{ text: 'delete none' }] }],
+    });
+  });
+
+  it('that waits and is copied is still sent', async () => {
+    const { chat, requests, stream, until } = await start();
+    const first = chat.sendMessage('one');
+    const { send } = await stream();
+    const second = chat.sendMessage('two');
+    await until(() => chat.getSnapshot().messages.length === 2);
+    chat.setMessages((messages) => messages.map((message) => ({ ...message, metadata: 'seen' })));
+    send(META, START, delta('1'), END, DONE);
+    await first;
+    (await stream(1)).send(META, event('message.start', { messageId: 'a2' }), DONE);
+    await second;
+    expect(requests[1]?.body).toMatchObject({
+      messages: [{ metadata: 'seen' }, { role: 'assistant' }, { metadata: 'seen' }],
+    });
+  });
+
   it('can be taken back while it waits', async () => {
     const { chat, requests, stream, until } = await start();
     const first = chat.sendMessage('one');
@@ -251,6 +289,58 @@ describe('what goes wrong', () => {
     end();
     await sent;
     expect(state()).toMatchObject({ status: 'error', error: { message: 'It broke.' } });
+  });
+
+  it('an error without a word on whether it is the end is one when done follows', async () => {
+    const onFinish = vi.fn();
+    const { chat, state, stream } = await start({}, { onFinish });
+    const sent = chat.sendMessage('hi');
+    (await stream()).send(META, START, event('error', { message: 'It broke.' }), DONE);
+    await sent;
+    expect(state()).toMatchObject({ status: 'error', error: { message: 'It broke.' } });
+    expect(onFinish).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ isError: true }));
+  });
+
+  it('an error is over when something is taken up', async () => {
+    const onFinish = vi.fn();
+    let isBroken = true;
+    const { chat, state } = await start(
+      { answer: () => new Response(null, { status: isBroken ? 500 : 204 }) },
+      { onFinish },
+    );
+    await chat.sendMessage('hi');
+    expect(state().status).toBe('error');
+    isBroken = false;
+    await chat.resume();
+    expect(state().status).toBe('ready');
+    expect(state().error).toBeUndefined();
+    expect(onFinish).toHaveBeenCalledTimes(1);
+  });
+
+  it('a stream that breaks and has no name is not asked for again', async () => {
+    const { chat, state, stream, requests } = await start();
+    const sent = chat.sendMessage('hi');
+    const { send, controller } = await stream();
+    send(META, START, delta('Half'));
+    await vi.waitUntil(() => state().messages.length === 2);
+    controller.error(new Error('cut'));
+    await sent;
+    expect(requests).toHaveLength(1);
+    expect(state().status).toBe('error');
+    expect(state().messages[1]?.parts).toMatchObject([{ text: 'Half', state: 'done' }]);
+  });
+
+  it('a connection is dead after its time of silence, not before', async () => {
+    const { chat, state, stream, requests } = await start({ isNumbered: true }, { silenceMs: 600 });
+    const sent = chat.sendMessage('hi');
+    const { send } = await stream();
+    send(META, { ...START, seq: 1 });
+    await vi.waitUntil(() => state().messages.length === 2);
+    const heardAt = Date.now();
+    await vi.waitUntil(() => requests.length === 2, { timeout: 5000, interval: 5 });
+    expect(Date.now() - heardAt).toBeGreaterThan(550);
+    (await stream(1)).send({ ...END, seq: 2 }, { ...DONE, seq: 3 });
+    await sent;
   });
 
   it('a stream that just stops is not taken for a whole one', async () => {

@@ -128,7 +128,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     let last = Promise.resolve();
     let waiting = 0;
     /** Messages that wait: shown behind what is there, and not yet part of it. */
-    let pending = new Set<M>();
+    let pending: M[] = [];
     this.id = options.id || `chat_${createId()}`;
 
     /** What comes before a message, or everything. */
@@ -137,8 +137,10 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       return at < 0 ? list : list.slice(0, at);
     };
 
-    const all = () =>
-      [...pending].reduce((list, one) => [...before(list, one.id), one], reducer.messages);
+    /** A message at its place, or at the end, and nothing behind it. */
+    const add = (list: M[], message: M): M[] => [...before(list, message.id), message];
+
+    const all = () => pending.reduce(add, reducer.messages);
 
     const notify = (): void => {
       due = 0;
@@ -146,6 +148,14 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       listeners.forEach(queueMicrotask);
     };
     notify();
+
+    const isPending = ({ id }: M) => pending.some((one) => one.id === id);
+
+    /** Of those that wait, the ones in this list: what nobody sees any more is not sent. */
+    const keep = (list: M[]): void => {
+      pending = list.filter(isPending);
+      notify();
+    };
 
     const request = async (
       verb: string,
@@ -201,7 +211,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       } else if (type === 'status') next.runStatus = data;
       else if (type === 'done') {
         finish = data;
-        next.status = 'ready';
+        if (next.status !== 'error') next.status = 'ready';
       } else next.status = 'streaming';
       call(options.onEvent, event);
     };
@@ -226,10 +236,10 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       this.malformed = 0;
       if (messages) {
         reducer.messages = messages;
-        next.status = 'submitted';
-        next.error = undefined;
-        notify();
       }
+      next.status = (messages ? 'submitted' : 'ready') as ChatStatus;
+      next.error = undefined;
+      notify();
       // Somebody may have thought better of it already.
       if (isAborting) run.abort();
       try {
@@ -266,7 +276,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         );
       } catch (error) {
         // What the server told before it hung up is the better reason.
-        if (next.status !== 'error') fail(error as Error);
+        if (!isAborting && next.status !== 'error') fail(error as Error);
       }
       const isError = next.status === 'error';
       // A server that is not heard any more may have left something open.
@@ -316,17 +326,22 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         const made = toUserMessage(input);
         made.then(
           (message) => {
-            pending.add(message);
-            notify();
+            // What it takes the place of is not sent any more, nor what followed that.
+            const list = add(all(), message);
+            pending.push(message);
+            keep(list);
           },
           // Told when its turn has come.
           () => undefined,
         );
         return queue(() =>
-          made.then((message) => {
+          made.then(({ id }) => {
+            const message = pending.find((one) => one.id === id);
             // Unless somebody has taken it out again.
-            if (pending.delete(message))
-              return follow([...before(reducer.messages, message.id), message], sent);
+            if (message) {
+              pending = pending.filter((one) => one !== message);
+              return follow(add(reducer.messages, message), sent);
+            }
           }),
         );
       },
@@ -344,10 +359,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       },
       setMessages(messages) {
         const list = resolve(messages, all());
-        // One that waits and is not among them any more is not sent.
-        pending = new Set(list.filter((message) => pending.has(message)));
-        reducer.messages = list.filter((message) => !pending.has(message));
-        notify();
+        reducer.messages = list.filter((message) => !isPending(message));
+        keep(list);
       },
       async abort() {
         /** How long a server that is told to stop may take to end its stream. */

@@ -1,4 +1,4 @@
-import { TURN_LOST } from '../errors.ts';
+import { type TURN_LOST, TURN_LOST_MESSAGE } from '../errors.ts';
 import { createByteDecoder, createFrameReader, type SseFrame } from '../sse.ts';
 
 export type FollowOptions = {
@@ -9,6 +9,12 @@ export type FollowOptions = {
   silenceMs?: number;
   /** The longest wait before the next attempt to reconnect. Default 10,000. */
   maxWaitMs?: number;
+};
+
+const LOST: Pick<typeof TURN_LOST, 'code' | 'status' | 'retryable'> = {
+  code: 'turn-lost',
+  status: 502,
+  retryable: true,
 };
 
 /**
@@ -54,7 +60,7 @@ export async function followTurn(
     };
     // In thirds of the time. What is sent may take as long as it takes.
     let silence = attempts ? 0 : -1e9;
-    const watch = silenceMs && setInterval(() => silence++ < 2 || cut(), silenceMs / 3);
+    const watch = silenceMs && setInterval(() => silence++ < 3 || cut(), silenceMs / 3);
     // Until the link is cut.
     signal.addEventListener('abort', cut, link);
     try {
@@ -86,11 +92,12 @@ export async function followTurn(
         read(decode(value));
         if (settle()) return;
       }
-      throw Object.assign(new Error(TURN_LOST.userMessage), TURN_LOST);
+      throw Object.assign(new Error(TURN_LOST_MESSAGE), LOST);
     } catch (error) {
       if (signal.aborted) return;
       const { status } = error as { status?: number };
-      const isRefused = status && (!cursor || (status !== 429 && status < 500));
+      // Without a cursor, what was heard of at all cannot be taken up again.
+      const isRefused = cursor ? status && status !== 429 && status < 500 : status || reader;
       if (isRefused || attempts >= (cursor ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) throw error;
     } finally {
       clearInterval(watch);

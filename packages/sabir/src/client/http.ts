@@ -25,13 +25,10 @@ export type ChatRequestError = Error & {
 export async function toRequestError(response: Response): Promise<ChatRequestError> {
   const { status } = response;
   // A proxy's page of HTML says nothing.
-  const { message, code, remedy, answer } = (await response.json().catch(() => undefined)) ?? {};
-  return Object.assign(new Error(message || `The server could not answer (status ${status}).`), {
-    status,
-    code,
-    remedy,
-    answer,
-  });
+  const { message, ...said } = (await response.json().catch(() => undefined)) ?? {};
+  const words =
+    typeof message === 'string' ? message : `The server could not answer (status ${status}).`;
+  return Object.assign(new Error(words), said, { status });
 }
 
 export type AnswerResult = { status: 'accepted' | 'answered' | 'expired'; answer?: unknown };

@@ -213,7 +213,7 @@ export function decodeContract(options: DecodeContractOptions = {}): ContractDec
     } = Object(data.approval) as Data;
     const isAnswer = typeof approved === 'boolean';
     const call = isAnswer ? approvals.get(approvalId) : calls.get(toolCallId);
-    if (!isString(approvalId)) return;
+    if (!isString(approvalId) || !(isAnswer || isString(toolCallId))) return;
     if (call) {
       if (call.phase > ASKED || (isAnswer && call.approvalId !== approvalId)) return;
       call.phase = isAnswer ? CALLED : ASKED;

@@ -228,6 +228,7 @@ const ROWS: [name: string, chunks: Chunk[], events: object[]][] = [
       {
         type: 'tool.approval',
         data: {
+          toolCallId: 'c',
           state: 'approval-responded',
           messageId,
           approval: { id: 'a', approved: false, reason: 'no' },

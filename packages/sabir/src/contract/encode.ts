@@ -47,10 +47,11 @@ function isStatus({ type, data, transient, id }: Wire): boolean {
   return detail === undefined || typeof detail === 'string';
 }
 
-/** A question that comes back as it was: with its own id, and without a field we would take. */
+/** A question that comes back as it was: with its own id, and without a field that we take or drop. */
 function isQuestion({ type, data, transient, id }: Wire): boolean {
   if (type !== 'data-question' || transient !== undefined || typeof id !== 'string') return false;
-  return isObject(data) && data.questionId === id && !Object.hasOwn(data, 'messageId');
+  if (!isObject(data) || data.questionId !== id || Object.hasOwn(data, 'messageId')) return false;
+  return !Object.values(data).includes(null);
 }
 
 /**
@@ -64,7 +65,8 @@ function isQuestion({ type, data, transient, id }: Wire): boolean {
 export function encodeContract(options: EncodeContractOptions = {}): ContractEncoder {
   const { meta = {}, createdAt } = options;
   const toolNames = new Map<string, string>();
-  const approvals = new Set<unknown>();
+  /** The calls that were asked for, by the ids of the questions. */
+  const approvals = new Map<unknown, string>();
   let events: ContractEvent[] = [];
   let isBegun = false;
   let isEnded = false;
@@ -142,7 +144,7 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
       say('tool.result', { ...call, state: 'output-denied', messageId, continued });
     } else if (type === 'tool-approval-request') {
       const { approvalId: id, reason: requestReason, approvalDescriptor: descriptor } = others;
-      if (isKnown) approvals.add(id);
+      if (isKnown) approvals.set(id, toolCallId);
       const { inputSchemaInput, isAutomatic, signature } = others;
       const about = { id, requestReason, descriptor, inputSchemaInput, isAutomatic, signature };
       const approval = copy({}, about);
@@ -218,10 +220,17 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
         break;
       case 'tool-approval-response': {
         const { approvalId: id, approved, reason, providerExecuted, providerMetadata } = more;
-        const continued = approvals.has(id) ? undefined : true;
+        const toolCallId = approvals.get(id);
+        const continued = toolCallId === undefined ? true : undefined;
         const approval = copy({}, { id, approved, reason });
         const rest = { providerExecuted, callProviderMetadata: providerMetadata, continued };
-        say('tool.approval', { state: 'approval-responded', messageId, approval, ...rest });
+        say('tool.approval', {
+          toolCallId,
+          state: 'approval-responded',
+          messageId,
+          approval,
+          ...rest,
+        });
         break;
       }
       case 'source-url': {

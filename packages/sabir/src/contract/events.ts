@@ -79,6 +79,7 @@ type ToolApproval = InMessage & { continued?: boolean } & (
       }
     | {
         state: 'approval-responded';
+        toolCallId?: string;
         /** Added to the question of the same id. */
         approval: { id: string; approved: boolean; reason?: string };
         providerExecuted?: boolean;

@@ -27,7 +27,7 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
 
   function block(type: string, data: Data, isEnd?: boolean): void {
     const { partId, delta, providerMetadata, citations } = data;
-    const id = (partId ?? undefined) as Id;
+    const id = (partId || undefined) as Id;
     let at = find((part) => part.id === id && part.type === type && part.state === 'streaming');
     if (at < 0 && !isEnd) at = put({ type, ...(id && { id }), text: '', state: 'streaming' });
     const part = own(at);
@@ -38,18 +38,14 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
   }
 
   function tool(verb: string | undefined, data: Data): void {
-    const { delta, restart, continued, inputError, toolName, dynamic, ...said } = data;
+    // Some servers say the type of the event once more.
+    const { type, delta, restart, continued, inputError, toolName, dynamic, ...said } = data;
     const { toolCallId, state, errorText, approval } = said as Data & { approval: Approval };
-    let at = find((part) =>
-      toolCallId
-        ? part.toolCallId === toolCallId
-        : approval && (part.approval as Approval)?.id === approval.id,
-    );
-    if (approval || state === 'output-denied') {
+    let at = find((part) => toolCallId && part.toolCallId === toolCallId);
+    if (verb === 'approval') {
       const part = own(at);
       // An answer adds to the question.
-      if (approval) said.approval = { ...(part.approval as Approval), ...approval };
-      Object.assign(part, said);
+      Object.assign(part, said, { approval: { ...(part.approval as Approval), ...approval } });
       return;
     }
     const isDelta = verb === 'delta';
@@ -83,12 +79,9 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
     put({ type, ...(id && { id }), data }, at);
   }
 
-  return ({ type, data }) => {
-    // Nearly all are: the rest may take its time.
-    if (type === 'message.delta') return block('text', data as Data);
-    // Some servers say the type once more.
-    const { type: _, messageId, metadata, ...said } = data as Data;
-    const { name, id, state, part, toolCallId, usage, transient, ...source } = said;
+  function other(type: string, data: Data): void {
+    const { messageId, ...said } = data;
+    const { name, id, state, part, toolCallId, metadata, usage, transient, ...source } = said;
     const [what, verb] = type.split('.');
     if (what === 'tool') tool(verb, said);
     else if (what === 'text' || what === 'reasoning') block(what, said, verb === 'end');
@@ -100,14 +93,22 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
     else if (state === 'reset') {
       parts.length = find((one) => one.type === 'step-start') + 1;
       writer.change();
+    } else {
+      const added = metadata ?? (usage && { usage });
+      if (added) writer.change({ metadata: { ...(writer.message.metadata as object), ...added } });
+      if (verb === 'end') {
+        for (const at of parts.keys()) if (parts[at]?.state === 'streaming') end(at);
+      }
     }
-    const added = metadata ?? (usage && { usage });
-    if (added) writer.change({ metadata: { ...(writer.message.metadata as object), ...added } });
-    const isEnd = type === 'message.end';
+  }
+
+  return ({ type, data }) => {
+    // Nearly all are: the rest may take its time.
+    if (type === 'message.delta') block('text', data as Data);
+    else other(type, data as Data);
     // What has no name ends where another part begins.
-    for (const at of isEnd ? parts.keys() : [parts.length - 2]) {
-      const one = parts[at];
-      if (one?.state === 'streaming' && (isEnd || !one.id)) end(at);
-    }
+    const at = parts.length - 2;
+    const part = parts[at];
+    if (part?.state === 'streaming' && !part.id) end(at);
   };
 }

@@ -41,6 +41,67 @@ describe('the seed: text', () => {
   });
 });
 
+describe('servers that name nothing', () => {
+  it('have their thoughts and words in the order they came', () => {
+    const said = [
+      of('reasoning.delta', { delta: 'R1' }),
+      of('message.delta', { delta: 'T1' }),
+      of('reasoning.delta', { delta: 'R2' }),
+      of('message.delta', { delta: 'T2' }),
+      of('message.end', {}),
+    ];
+    expect(partsOf(...said)).toEqual([
+      { type: 'reasoning', text: 'R1', state: 'done' },
+      { type: 'text', text: 'T1', state: 'done' },
+      { type: 'reasoning', text: 'R2', state: 'done' },
+      { type: 'text', text: 'T2', state: 'done' },
+    ]);
+  });
+
+  it.each(['', 0, null])('may do so with %j', (partId) => {
+    const said = ['a', 'b', 'c'].map((text) => of('message.delta', { partId, delta: text }));
+    expect(partsOf(...said)).toMatchObject([{ type: 'text', text: 'abc' }]);
+  });
+});
+
+describe('what a server of another version says', () => {
+  const call = of('tool.call', { ...TOOL, input: { q: 1 }, state: 'input-available' });
+  const shown = {
+    type: 'tool-search',
+    toolCallId: 't1',
+    state: 'input-available',
+    input: { q: 1 },
+  };
+
+  it.each(['tool.progress', 'tool.end', 'toolbox', 'ping'])('%s does no harm', (type) => {
+    expect(partsOf(call, of(type, { ...TOOL, output: 'gone' }))).toEqual([shown]);
+  });
+
+  it('in a field that we know elsewhere is kept', () => {
+    const approval = { id: 'a' };
+    const said = of('tool.call', { ...TOOL, input: { q: 1 }, state: 'input-available', approval });
+    expect(partsOf(said)).toEqual([{ ...shown, approval }]);
+  });
+
+  it('of nobody in particular changes nothing', () => {
+    const said = of('tool.approval', { state: 'approval-responded', approval: { approved: true } });
+    expect(partsOf(delta('a'), said)).toMatchObject([{ type: 'text', text: 'a' }]);
+  });
+
+  it('of a denial makes a call that nobody has heard of', () => {
+    expect(partsOf(of('tool.result', { ...TOOL, state: 'output-denied' }))).toEqual([
+      { type: 'tool-search', toolCallId: 't1', state: 'output-denied' },
+    ]);
+  });
+
+  it('in a question is all of it the question', () => {
+    const question = { questionId: 'q', type: 'choice', metadata: { a: 1 } };
+    expect(partsOf(of('question', question))).toEqual([
+      { type: 'data-question', id: 'q', data: question },
+    ]);
+  });
+});
+
 describe('the seed: tools', () => {
   it('[CT-TOOL-1] [CT-STEP-4] tool.call adds a part with its name, state, id and input', () => {
     const input = { query: 'x' };

@@ -19,7 +19,7 @@ export type Reducer<M> = {
 
 /** What is about a message, rather than about the run. */
 const IS_OF_MESSAGE =
-  /^(message|text|reasoning|tool|source|step|data|question|part|metadata|done)\b/;
+  /^(message|text|reasoning|tool\.(call|delta|result|approval)|source|step|data|question|part|metadata|done)\b/;
 
 /** The last message, if that is an assistant's: what was answered, unless something was asked since. */
 export function lastAnswer<M extends MessageLike>(list: M[]): M | undefined {
