@@ -42,10 +42,11 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
     const { type, delta, restart, continued, inputError, toolName, dynamic, ...said } = data;
     const { toolCallId, state, errorText, approval } = said as Data & { approval: Approval };
     let at = find((part) => toolCallId && part.toolCallId === toolCallId);
-    if (verb === 'approval') {
+    if (verb === 'approval' || (state === 'output-denied' && at > -1)) {
       const part = own(at);
       // An answer adds to the question.
-      Object.assign(part, said, { approval: { ...(part.approval as Approval), ...approval } });
+      const asked = approval && { approval: { ...(part.approval as Approval), ...approval } };
+      Object.assign(part, said, asked);
       return;
     }
     const isDelta = verb === 'delta';

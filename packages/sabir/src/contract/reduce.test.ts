@@ -88,6 +88,14 @@ describe('what a server of another version says', () => {
     expect(partsOf(delta('a'), said)).toMatchObject([{ type: 'text', text: 'a' }]);
   });
 
+  it('of a denial leaves all else as it was', () => {
+    const early = { ...TOOL, output: 1, preliminary: true, state: 'output-available' };
+    const denied = of('tool.result', { ...TOOL, state: 'output-denied' });
+    expect(partsOf(call, of('tool.result', early), denied)).toEqual([
+      { ...shown, output: 1, preliminary: true, state: 'output-denied' },
+    ]);
+  });
+
   it('of a denial makes a call that nobody has heard of', () => {
     expect(partsOf(of('tool.result', { ...TOOL, state: 'output-denied' }))).toEqual([
       { type: 'tool-search', toolCallId: 't1', state: 'output-denied' },
