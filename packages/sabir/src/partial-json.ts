@@ -28,6 +28,8 @@ export type PartialJson = {
 
 type Tree = Record<string | number, unknown>;
 
+const PLAIN = /[^"\\]*/y;
+
 export function createPartialJson(unread = ''): PartialJson {
   // Holds the value; whatever follows that goes unseen into the places behind it.
   const root: unknown[] = [];
@@ -63,7 +65,16 @@ export function createPartialJson(unread = ''): PartialJson {
       unread += added;
     },
     get value() {
-      for (const char of unread) {
+      for (let at = 0; at < unread.length; at++) {
+        if (quote === '"') {
+          // Most of a string is plain, and taken by the piece: of single letters a rope would be left.
+          PLAIN.lastIndex = at;
+          PLAIN.test(unread);
+          text += unread.slice(at, PLAIN.lastIndex);
+          at = PLAIN.lastIndex;
+        }
+        const char = unread[at];
+        if (!char) break;
         if (quote[1] || (quote && char === '\\')) {
           quote += char;
           if (/\\[^u]|.{7}/s.test(quote)) {
@@ -74,9 +85,9 @@ export function createPartialJson(unread = ''): PartialJson {
             }
             quote = '"';
           }
-        } else if (quote ? char !== '"' : /[-+.\w]/.test(char)) {
+        } else if (!quote && /[-+.\w]/.test(char)) {
           // Numbers and words are looked at from their beginning, so they must stay short.
-          if (quote || !text[999]) text += char;
+          if (!text[999]) text += char;
         } else {
           if (text || quote) {
             place();
