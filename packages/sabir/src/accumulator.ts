@@ -1,4 +1,4 @@
-import { createAccumulatorCore, type ToolCallOptions } from './accumulator-core.ts';
+import { createAccumulatorCore, type OpenTool, type ToolCallOptions } from './accumulator-core.ts';
 import type {
   Chunk,
   FileChunk,
@@ -16,6 +16,10 @@ export function createMessageAccumulator(messageId: string) {
   const approvals = new Set<string>();
 
   return Object.assign(core, {
+    /** A call of the message that is gone on with: it can be answered, and is not told again. */
+    knownCall(toolCallId: string, call: OpenTool): void {
+      if (!isKnown(toolCallId) && !core.isEnded) openTools.set(toolCallId, call);
+    },
     toolInputStart(toolCallId: string, toolName: string, flags: ToolCallOptions = {}): void {
       if (isKnown(toolCallId) || core.isEnded) return;
       core.closeBlock();
@@ -47,6 +51,16 @@ export function createMessageAccumulator(messageId: string) {
       approvals.add(approvalId);
       open.phase = 'approval';
       write({ type: 'tool-approval-request', approvalId, toolCallId });
+    },
+    /** From AI SDK 7 on. A call that was refused still waits for its denial. */
+    toolApprovalResponse(
+      toolCallId: string,
+      response: { approvalId: string; approved: boolean; reason?: string },
+    ): void {
+      const open = openTools.get(toolCallId);
+      if (open?.phase !== 'approval') return;
+      if (response.approved) open.phase = 'called';
+      write({ type: 'tool-approval-response', ...response, ...open.flags });
     },
     /** From AI SDK 6 on. */
     toolDenied(toolCallId: string): void {

@@ -182,12 +182,54 @@ export const QUESTION_EXPIRED = {
   userMessage: 'The question is no longer open.',
   remedy: 'Ask the agent again.',
 } as const;
+export const MAY_NOT_ANSWER = {
+  code: 'may-not-answer',
+  status: 403,
+  retryable: false,
+  userMessage: 'This question is for somebody else.',
+  remedy: "Leave it to whom the question's answerBy names, or have the agent ask others as well.",
+} as const;
 export const NO_HISTORY = {
   code: 'no-history',
   status: 404,
   retryable: false,
   userMessage: 'There is no history here.',
   remedy: 'The upstream keeps none: store messages in onFinish.',
+} as const;
+export const MAX_TURNS = {
+  code: 'max-turns',
+  status: 502,
+  retryable: false,
+  userMessage: 'The agent took too many steps without coming to an answer.',
+  remedy: 'Raise maxTurns of the run, or ask for less at once.',
+} as const;
+export const INPUT_BLOCKED = {
+  code: 'input-blocked',
+  status: 422,
+  retryable: false,
+  userMessage: 'A safety check did not let this message through.',
+  remedy: 'An input guardrail of the agent tripped: word the message differently.',
+} as const;
+export const OUTPUT_BLOCKED = {
+  code: 'output-blocked',
+  status: 502,
+  retryable: false,
+  userMessage: 'A safety check stopped the answer.',
+  remedy: 'An output guardrail of the agent tripped: see its result in the run.',
+} as const;
+export const TOOL_BLOCKED = {
+  code: 'tool-blocked',
+  status: 502,
+  retryable: false,
+  userMessage: 'A safety check stopped a tool.',
+  remedy: 'A guardrail of one of the agent’s tools tripped: see its result in the run.',
+} as const;
+export const MODEL_TIMEOUT = {
+  code: 'model-timeout',
+  status: 504,
+  retryable: true,
+  userMessage: 'The model did not answer in time.',
+  remedy: 'Send the message again, or raise the timeout of the model.',
 } as const;
 export const INTERNAL_ERROR = {
   code: 'internal-error',
@@ -223,7 +265,13 @@ export type ErrorKind =
   | typeof ATTACHMENTS_TOO_LARGE
   | typeof QUESTION_ANSWERED
   | typeof QUESTION_EXPIRED
+  | typeof MAY_NOT_ANSWER
   | typeof NO_HISTORY
+  | typeof MAX_TURNS
+  | typeof INPUT_BLOCKED
+  | typeof OUTPUT_BLOCKED
+  | typeof TOOL_BLOCKED
+  | typeof MODEL_TIMEOUT
   | typeof INTERNAL_ERROR;
 
 export type ErrorCode = ErrorKind['code'];

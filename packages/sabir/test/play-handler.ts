@@ -17,7 +17,7 @@ export async function openSession(handler: ChunkHandler): Promise<UpstreamSessio
 }
 
 function promptOf(given: Partial<Prompt> = {}): Prompt {
-  const ids = { sessionId: 's', chatId: 'c', turnId: 'turn', messageId: 'm' };
+  const ids = { sessionId: 's', chatId: 'c', chatKey: 'k', turnId: 'turn', messageId: 'm' };
   const rest = { user: USER, text: 'hi', attachments: [], messages: [], body: {} };
   return { ...ids, ...rest, ...given };
 }

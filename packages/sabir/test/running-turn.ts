@@ -49,7 +49,7 @@ export async function startTurn(options: RunOptions = {}) {
   const onEnd = vi.fn();
   const logger = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
   const prompt: Prompt = {
-    ...{ sessionId: 's', chatId, turnId, messageId: 'm', text: 'Hello' },
+    ...{ sessionId: 's', chatId, chatKey: 'k', turnId, messageId: 'm', text: 'Hello' },
     ...{ user: { id: 'u' }, attachments: [], messages: [], body: {} },
   };
   const turn = runTurn({

@@ -17,6 +17,7 @@ export function promptOf(text: string, more: Partial<Prompt> = {}): Prompt {
   return {
     sessionId: 's',
     chatId: 'c',
+    chatKey: 'k',
     turnId,
     messageId: `m-${turnId}`,
     user: ann,

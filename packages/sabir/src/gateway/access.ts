@@ -1,4 +1,6 @@
+import { isObject } from '../chunk-shapes.ts';
 import { NOT_FOUND, NOT_SIGNED_IN, ORIGIN_REFUSED, SabirError } from '../errors.ts';
+import type { AnswerBy } from '../turns/question.ts';
 import type { User } from '../turns/upstream.ts';
 import { asHook } from './hook-error.ts';
 import type { ChatGatewayOptions, Role } from './options.ts';
@@ -66,6 +68,25 @@ export type Admitted = { user: User; role: Role };
 
 export function mayStop(role: Role): boolean {
   return RANKS[role] >= RANKS.collaborator;
+}
+
+/** Whether a question is for them. What cannot be understood is left to the owner, not to everybody. */
+export function mayAnswer(answerBy: unknown, { user, role }: Admitted): boolean {
+  if (answerBy === undefined) return mayStop(role);
+  if (!isAnswerBy(answerBy)) return role === 'owner';
+  const { role: needed = 'collaborator', userId = user.id } = answerBy;
+  return RANKS[role] >= RANKS[needed] && userId === user.id;
+}
+
+/** A field nobody knows may be meant to keep somebody out. */
+function isAnswerBy(value: unknown): value is AnswerBy {
+  if (!isObject(value)) return false;
+  const { role, userId, ...unknown } = value;
+  return (
+    (role === undefined || role === 'collaborator' || role === 'owner') &&
+    (userId === undefined || (typeof userId === 'string' && userId !== '')) &&
+    Object.keys(unknown).length === 0
+  );
 }
 
 export type SessionRecord = {

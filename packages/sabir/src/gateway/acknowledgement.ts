@@ -1,24 +1,38 @@
-import { createMessageAccumulator } from '../accumulator.ts';
+import type { Chunk } from '../chunks.ts';
 import { toContractSse } from '../contract/events.ts';
+import { QUESTION_EXPIRED } from '../errors.ts';
 import { encodeSse, SSE_DONE } from '../sse.ts';
+import type { ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
 import { placeMetaOf, WIRE_HEADERS, type WireName } from './wires.ts';
 
+type Report = Extract<ChatPost, { kind: 'acknowledge' }>;
+
 /**
- * What a client gets that reports a tool's output or an approval for a tool that runs here: the
- * message it has, unchanged. Nothing is prompted.
+ * What a client gets that reports a tool's output, or an approval that nobody waits for any more:
+ * the message it has. Nothing is prompted.
  */
-export function acknowledgement(wire: WireName, messageId: string, place: Place): Response {
-  const body = wire === 'contract' ? emptyRun(place) : sameMessage(messageId);
+export function acknowledgement(wire: WireName, report: Report, place: Place): Response {
+  const body = wire === 'contract' ? emptyRun(place) : sameMessage(report);
   return new Response(body, { headers: WIRE_HEADERS[wire] });
 }
 
-function sameMessage(messageId: string): string {
-  const accumulator = createMessageAccumulator(messageId);
-  accumulator.start();
-  accumulator.end();
-  const frames = accumulator.take().map((chunk) => encodeSse(chunk, { eventName: true }));
-  return frames.join('') + SSE_DONE;
+/**
+ * A client that sends by itself looks at the last step of its message, and would find the same
+ * reason to send again, for ever: so there is a new one. It is put on the screen with the metadata.
+ */
+function sameMessage({ messageId, approvals }: Report): string {
+  const chunks: Chunk[] = [
+    { type: 'start', messageId },
+    ...approvals.map(({ toolCallId }): Chunk => {
+      return { type: 'tool-output-error', toolCallId, errorText: QUESTION_EXPIRED.userMessage };
+    }),
+    { type: 'start-step' },
+    { type: 'finish-step' },
+    { type: 'message-metadata', messageMetadata: {} },
+    { type: 'finish', finishReason: 'other' },
+  ];
+  return chunks.map((chunk) => encodeSse(chunk, { eventName: true })).join('') + SSE_DONE;
 }
 
 /** No message: one that starts is told anew, and would be empty. */

@@ -1,6 +1,7 @@
 import {
   BAD_REQUEST,
   LOG_FAILED,
+  MAY_NOT_ANSWER,
   QUESTION_ANSWERED,
   QUESTION_EXPIRED,
   SabirError,
@@ -8,6 +9,7 @@ import {
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import { type Question, questionOf } from '../turns/question.ts';
 import { withoutContent } from '../turns/without-content.ts';
+import { type Admitted, mayAnswer } from './access.ts';
 
 /** How an answer fared: accepted, or too late. */
 export type AnswerVerdict =
@@ -31,6 +33,8 @@ export function toAnswer(body: unknown): Answer {
 
 /** Somebody else's question ids must not fill the memory. */
 const MAX_REMEMBERED = 1_000;
+
+export type Answering = ReturnType<typeof createAnswering>;
 
 /**
  * Hands answers to whoever runs the turn and reads in the log what came of them: the first answer
@@ -61,15 +65,24 @@ export function createAnswering(log: AnyTurnLog) {
     }
   }
 
+  /** Gives it to whoever runs the turn, if it is the first here; whether it counts, the log tells. */
+  async function handOver(turn: TurnInfo, command: Answer): Promise<boolean> {
+    const key = JSON.stringify([turn.turnId, command.questionId]);
+    return isFirst(key) && (await send(turn, command, key));
+  }
+
   /** Undefined where the turn has not asked that. */
-  return async (turn: TurnInfo, command: Answer): Promise<AnswerVerdict | undefined> => {
+  async function answer(
+    turn: TurnInfo,
+    command: Answer,
+    who: Admitted,
+  ): Promise<AnswerVerdict | undefined> {
     // Whoever reads a turn that has said nothing waits until it does.
     if (turn.lastSeq === 0) return undefined;
     let question: Question | undefined;
     let isKnown = false;
     /** It was first, and is on its way to the agent. */
     let isTaken = false;
-    const key = JSON.stringify([turn.turnId, command.questionId]);
     const signal = AbortSignal.timeout(VERDICT_MS);
     for await (const batch of log.read(turn.turnId, 0, signal)) {
       for (const { chunk } of batch) {
@@ -80,8 +93,9 @@ export function createAnswering(log: AnyTurnLog) {
       if (question.status !== 'open') return verdictOn(question, isTaken);
       if (isKnown) continue;
       isKnown = true;
+      checkAnswerer(question, who);
       // A turn that takes no commands any more has ended: what follows tells how the question does.
-      isTaken = isFirst(key) && (await send(turn, command, key));
+      isTaken = await handOver(turn, command);
     }
     if (!question) return undefined;
     // The turn has ended with its question open.
@@ -89,7 +103,13 @@ export function createAnswering(log: AnyTurnLog) {
     if (isTaken) return { status: 202 };
     // Somebody else's answer is on its way: whether it counts, nobody can say yet.
     throw new SabirError(LOG_FAILED, 'Another answer to this question is on its way. Ask again.');
-  };
+  }
+
+  return { answer, handOver };
+}
+
+export function checkAnswerer({ answerBy }: Question, who: Admitted): void {
+  if (!mayAnswer(answerBy, who)) throw new SabirError(MAY_NOT_ANSWER);
 }
 
 function verdictOn({ status, answer }: Question, isOurs = false): AnswerVerdict {

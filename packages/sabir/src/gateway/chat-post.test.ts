@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { lastAssistantMessageIsCompleteWithToolCalls } from 'ai-v7';
+import { describe, expect, it, vi } from 'vitest';
 import {
   chatBody,
   createAgent,
@@ -97,12 +98,19 @@ describe('what is taken of a POST', () => {
 describe('a client that reports on a tool', () => {
   const tool = { type: 'tool-look', toolCallId: 'c', input: {} };
   it.each([
-    ['an output', { ...tool, state: 'output-available', output: 4 }],
+    ['an output', { ...tool, state: 'output-available', output: 4 }, []],
     [
-      'an approval',
+      'an approval that nobody waits for',
       { ...tool, state: 'approval-responded', approval: { id: 'a', approved: true } },
+      [
+        {
+          type: 'tool-output-error',
+          toolCallId: 'c',
+          errorText: 'The question is no longer open.',
+        },
+      ],
     ],
-  ])('gets its message back for %s, and nothing is prompted', async (_, part) => {
+  ])('gets its message back for %s, and nothing is prompted', async (_, part, closing) => {
     const { carl, turns } = createCounter();
     const messages = [said('user', 'hi'), { id: 'msg-7', role: 'assistant', parts: [part] }];
     const response = await carl.post(chatBody('', { messages, messageId: 'msg-7' }));
@@ -111,35 +119,42 @@ describe('a client that reports on a tool', () => {
     await sse.ended;
     expect(sse.chunks()).toEqual([
       { type: 'start', messageId: 'msg-7' },
+      ...closing,
+      { type: 'start-step' },
+      { type: 'finish-step' },
+      { type: 'message-metadata', messageMetadata: {} },
       { type: 'finish', finishReason: 'other' },
     ]);
-    expect(sse.frames.map(({ event, data }) => event ?? data)).toEqual([
-      'message-start',
-      'message-finish',
-      '[DONE]',
-    ]);
+    const names = sse.frames.map(({ event, data }) => event ?? data);
+    expect([names[0], ...names.slice(-2)]).toEqual(['message-start', 'message-finish', '[DONE]']);
     expect(turns).toEqual([]);
   });
 
-  it.each(CLIENTS)('keeps its message as it is: $name', async ({ name }) => {
+  it.each(CLIENTS)('keeps its message, and does not send for ever: $name', async ({ name }) => {
     const { gateway } = createCounter();
-    const transport = await httpTransport(name, (_, init) =>
-      gateway.fetch(
+    let posts = 0;
+    const transport = await httpTransport(name, (_, init) => {
+      if (++posts > 5) throw new Error('It sends for ever.');
+      return gateway.fetch(
         new Request('http://g/api/sessions/s1/chat', {
           ...init,
           headers: { authorization: 'Bearer carl' },
         }),
-      ),
-    );
-    const { chat, result } = await createClient(name, transport);
+      );
+    });
+    const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithToolCalls;
+    const { chat, result } = await createClient(name, transport, { sendAutomaticallyWhen });
     const messages = [
       said('user', 'hi', 'u'),
       { id: 'm', role: 'assistant', parts: [{ ...tool, state: 'output-available', output: 4 }] },
     ];
     chat.messages = structuredClone(messages) as unknown as typeof chat.messages;
     await chat.sendMessage();
-    expect(result()).toMatchObject({ status: 'ready', messages });
-    expect(result().messages[1]?.parts).toHaveLength(1);
+    const [user, answer] = messages;
+    const parts = [...(answer?.parts ?? []), { type: 'step-start' }];
+    await vi.waitUntil(() => result().status === 'ready');
+    expect(result()).toMatchObject({ status: 'ready', messages: [user, { ...answer, parts }] });
+    expect(posts).toBe(1);
   });
 });
 

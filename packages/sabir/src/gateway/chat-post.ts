@@ -1,4 +1,5 @@
 import { type ChatRequest, parseChatRequest } from '../chat-request.ts';
+import { isObject } from '../chunk-shapes.ts';
 import {
   ATTACHMENTS_TOO_LARGE,
   BAD_REQUEST,
@@ -29,8 +30,21 @@ export type ChatPost =
        */
       isWish: boolean;
     }
-  /** A client reports on tools that run here: there is nothing to do, and nothing to prompt. */
-  | { kind: 'acknowledge'; chatId: string; messageId: string; body: Record<string, unknown> };
+  /** A client reports on tools that run here: nothing to prompt. An approval may be an answer. */
+  | {
+      kind: 'acknowledge';
+      chatId: string;
+      messageId: string;
+      approvals: Approval[];
+      body: Record<string, unknown>;
+    };
+
+/** What a person said to a request for an approval. */
+export type Approval = {
+  approvalId: string;
+  toolCallId: string;
+  answer: { approved: boolean; reason?: string };
+};
 
 /** A client that names no chat has one. */
 const ONLY_CHAT = 'default';
@@ -52,7 +66,8 @@ export async function readChatPost(
     if (last.id === '') {
       throw new SabirError(BAD_REQUEST, `messages[${messages.length - 1}] has no id.`);
     }
-    return { kind: 'acknowledge', chatId, messageId: last.id, body };
+    const approvals = last.parts.flatMap(approvalOf);
+    return { kind: 'acknowledge', chatId, messageId: last.id, approvals, body };
   }
   const at = messages.findLastIndex(({ role }) => role === 'user');
   const message = messages[at];
@@ -101,6 +116,17 @@ function attachmentOf(part: UIMessage['parts'][number], where: string): Attachme
     throw new SabirError(BAD_REQUEST, `${where}.mediaType is not a string.`);
   }
   return [{ url, mediaType, ...(typeof filename === 'string' && { filename }) }];
+}
+
+/** As a client keeps it until it hears more of the call; what has another shape says nothing. */
+function approvalOf(part: UIMessage['parts'][number]): Approval[] {
+  const { state, approval, toolCallId } = part as Record<string, unknown>;
+  if (state !== 'approval-responded' || !isObject(approval)) return [];
+  const { id: approvalId, approved, reason } = approval;
+  if (typeof approvalId !== 'string' || typeof approved !== 'boolean') return [];
+  if (typeof toolCallId !== 'string') return [];
+  const answer = { approved, ...(typeof reason === 'string' && { reason }) };
+  return [{ approvalId, toolCallId, answer }];
 }
 
 /** Files come inside the body, as `data:` URLs: each kind is held to its own limit. */

@@ -2,10 +2,13 @@ import { readJson } from '../chat-request.ts';
 import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { Question } from '../turns/question.ts';
 import { withoutContent } from '../turns/without-content.ts';
-import { mayStop } from './access.ts';
+import { mayAnswer, mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
+import { createApprovalAnswering } from './answer-approvals.ts';
 import { type AnswerVerdict, createAnswering, toAnswer } from './answer-question.ts';
+import type { ChatPost } from './chat-post.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { checkDepth } from './check-depth.ts';
 import { hasContractEvents } from './contract-frames.ts';
@@ -14,10 +17,13 @@ import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
 import { viewTurn } from './respond.ts';
 import { json, nothing } from './responses.ts';
+import { createRestoring } from './restore-turn.ts';
 import type { TurnRunner } from './turn-runner.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
 import { openWire, WIRE_HEADERS, type WireName, wireOf } from './wires.ts';
+
+type AcknowledgePost = Extract<ChatPost, { kind: 'acknowledge' }>;
 
 type ChatVerbsOptions = {
   log: AnyTurnLog;
@@ -33,13 +39,15 @@ type ChatVerbsOptions = {
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
   const { log, runner, viewers, owed, metrics, limits, timing, logger } = options;
-  const answerQuestion = createAnswering(log);
+  const answering = createAnswering(log);
+  const { answerApprovals } = createApprovalAnswering(log, answering);
+  const restoring = createRestoring({ log, runner, timing, logger });
 
   function view(
     visit: Visit,
     place: Place,
     wire: WireName,
-    { turn, after }: { turn: TurnInfo; after: number },
+    { turn, after, answered }: { turn: TurnInfo; after: number; answered?: ReadonlySet<string> },
   ): Response {
     const { request, startedAt, requestId } = visit;
     const { user, role, sessionId, chatId } = place;
@@ -47,7 +55,11 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const isResuming = request.headers.get('x-sabir-resume') === '1';
     // Who comes back by itself has not gone for good.
     const isDetaching = isResuming || request.headers.get('x-sabir-detach') === '1';
-    const frames = openWire(wire, { turn, after, isResuming }, { visit, place, logger });
+    const viewing = {
+      ...{ turn, after, isResuming, answered },
+      mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
+    };
+    const frames = openWire(wire, viewing, { visit, place, logger });
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
     metrics.viewers.add(1);
     const body = viewTurn({
@@ -72,7 +84,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         metrics.viewers.add(-1);
         if (how === 'left') metrics.aborts.add({ side: 'client' });
         if (how === 'let-go') metrics.aborts.add({ side: 'server' });
-        leave(how !== 'left');
+        leave(how !== 'left', how === 'to-answer');
         logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
       },
     });
@@ -94,13 +106,24 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const wire = wireOf(visit, route.wire);
     const channel = channelOf(visit.url);
     const { place, post } = await route.receive(visit.request, channel);
-    if (post.kind === 'acknowledge') return acknowledgement(wire, post.messageId, place);
+    if (post.kind === 'acknowledge') {
+      const continuation = wire === 'ai-sdk' && (await goOn(post, place, visit));
+      if (continuation) return view(visit, place, wire, continuation);
+      return acknowledgement(wire, post, place);
+    }
     const { requestId, startedAt: askedAt } = visit;
     const { turn, isNew } = await runner.begin(post, { place, channel, requestId, askedAt });
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
     const kept = isNew && wire === 'contract' ? await runner.find(turn.turnId, place) : undefined;
     const { startedAt } = kept ?? turn;
     return view(visit, place, wire, { turn: { ...turn, startedAt }, after: 0 });
+  }
+
+  /** A client's answers to what a turn has asked it, and what follows them. */
+  async function goOn(post: AcknowledgePost, place: Place, visit: Visit) {
+    if (post.approvals.length === 0) return undefined;
+    const restored = await restoring.restoreToAnswer(place, visit);
+    return answerApprovals(post, place, { turns: await turnsOf(place), restored });
   }
 
   async function resume(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
@@ -112,9 +135,11 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const latest = running
       ? await runner.find(running, place)
       : await log.latest(place.logSession, chatId);
+    const isLive = latest !== undefined && !latest.outcome;
+    const restored = isLive ? undefined : await restoring.restore(place, visit);
     // A chat's cursor opens that chat's turns and no others.
-    const named = cursor && (await runner.find(cursor.turnId, place));
-    const turn = named ?? latest;
+    const named = cursor && !restored && (await runner.find(cursor.turnId, place));
+    const turn = restored ?? (named || latest);
     if (!turn) return nothing();
     const after = named && cursor.seq <= turn.lastSeq ? cursor.seq : 0;
     // Also while it runs: a page that is being told is owed nothing any more.
@@ -160,9 +185,11 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const body = await readJson(visit.request, limits.bodyBytes);
     checkDepth(body);
     const command = toAnswer(body);
+    const restored = await restoring.restoreToAnswer(place, visit);
+    if (restored) await restoring.untilAsked(restored, command.questionId);
     let verdict: AnswerVerdict | undefined;
     for (const turn of await turnsOf(place)) {
-      verdict ??= await answerQuestion(turn, command);
+      verdict ??= await answering.answer(turn, command, place);
     }
     if (!verdict) throw new SabirError(NOT_FOUND, 'No such question was asked in this chat.');
     if (verdict.status === 202) return json(202, { questionId: command.questionId });

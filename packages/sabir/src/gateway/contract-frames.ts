@@ -27,8 +27,6 @@ export function createContractFrames(
   }
 
   return {
-    // An event may follow from chunks that were told long before it.
-    from: 0,
     encode(entries) {
       writer.drop();
       for (const { seq, chunk } of entries) {

@@ -4,18 +4,28 @@ import type { ErrorKind } from '../errors.ts';
 import { encodeSse, SSE_DONE } from '../sse.ts';
 import type { LoggedChunk, TurnInfo } from '../turns/log.ts';
 import { closingsOf } from '../turns/lost.ts';
+import type { Question } from '../turns/question.ts';
+import { trackApprovals } from './approvals.ts';
 import { createByteWriter } from './byte-writer.ts';
 
-/** A turn as bytes for one viewer, who has seen everything up to a cursor. */
+/**
+ * A turn as bytes for one viewer, who has seen everything up to a cursor. It is given all of the
+ * log: what to tell may follow from what was told before.
+ */
 export interface FrameEncoder {
-  /** Where to begin in the log: what to tell may follow from what was told before the cursor. */
-  readonly from: number;
+  /** What comes before everything else, whatever there is to tell. */
+  readonly opening?: Uint8Array<ArrayBuffer> | undefined;
   /** Nothing of what is not past the cursor. A chunk with number 0 has none. */
   encode(entries: readonly LoggedChunk[]): Uint8Array<ArrayBuffer>;
-  /** The turn has ended, and this was all of it. */
+  /** This was all of it: the turn has ended, or this viewer is let go to answer. */
   end(): Uint8Array;
   /** The turn goes on, and this viewer's stream does not. */
   farewell(why: ErrorKind): Uint8Array;
+  /**
+   * Where in what comes next this viewer is let go because it can answer only afterwards; asked
+   * about every batch, before that is encoded. Not there on a wire that answers beside its stream.
+   */
+  pauseIn?(batch: readonly LoggedChunk[]): number | undefined;
 }
 
 export type Viewing = {
@@ -24,6 +34,10 @@ export type Viewing = {
   after: number;
   /** It knows cursors and comes back by itself: no error is put on in place of what it missed. */
   isResuming: boolean;
+  /** It has answered these approvals, and goes on with the message that it was let go with. */
+  answered?: ReadonlySet<string> | undefined;
+  /** Whether an answer of this viewer would be taken; it is, unless said otherwise. */
+  mayAnswer?: (question: Question) => boolean;
 };
 
 /** Shared by all viewers: nothing waits between a batch's first byte and its last. */
@@ -35,9 +49,15 @@ const FRAME_END = new TextEncoder().encode('}\n\n');
  * of them, so that a cursor never stands between them.
  */
 export function createFrameEncoder(
-  { turn: { turnId, messageId }, after, isResuming }: Viewing,
+  { turn: { turnId, messageId }, after, isResuming, answered, mayAnswer }: Viewing,
   client: AiSdkMajor | 'portable',
 ): FrameEncoder {
+  // The others get no approvals, only the questions behind them.
+  const approvals =
+    client === 6 || client === 7
+      ? trackApprovals({ answered, ...(mayAnswer && { mayAnswer }) })
+      : undefined;
+  let pausedAt: number | undefined;
   const downgrade = createDowngrade(client);
   /** What may be open on the client's screen: the log may be gone when that has to be closed. */
   const seen: Chunk[] = [];
@@ -71,8 +91,22 @@ export function createFrameEncoder(
     }
   }
 
+  /** With the cursor's own number: whoever is cut off behind it comes back to the same place. */
+  function open(): Uint8Array<ArrayBuffer> {
+    writer.drop();
+    write({ type: 'start', messageId }, after);
+    return writer.take();
+  }
+
   return {
-    from: client === 7 && isResuming ? after : 0,
+    opening: answered && open(),
+    ...(approvals && {
+      pauseIn(batch) {
+        approvals.see(batch);
+        pausedAt = approvals.pauseFrom(after);
+        return pausedAt;
+      },
+    }),
     encode(entries) {
       writer.drop();
       writeAll(entries);
@@ -80,6 +114,8 @@ export function createFrameEncoder(
     },
     end() {
       writer.drop();
+      // Not in the log, so it has no number.
+      if (pausedAt !== undefined) write({ type: 'finish', finishReason: 'tool-calls' }, 0);
       writer.text(SSE_DONE);
       return writer.take();
     },

@@ -5,6 +5,7 @@ import { memoryTurnLog } from '../turns/memory.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import { createGuard } from './access.ts';
+import { readApprovals } from './approvals.ts';
 import { type ChatRoute, createSessionRoute } from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
 import { createContractRoute } from './contract-route.ts';
@@ -73,6 +74,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   async function stopUnwatched(turnId: string): Promise<void> {
     try {
       const { sessionId, chatId } = runner.promptOf(turnId) ?? (await log.get?.(turnId)) ?? {};
+      if (viewers.isAwaited(turnId) && (await readApprovals(log, turnId)).isWaiting) return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
       if (!(await log.command(turnId, stop))) return;
       logger?.info?.('turn stopped: its last viewer left', { sessionId, chatId, turnId });

@@ -14,6 +14,7 @@ export type {
   TurnWriter,
 } from '../turns/log.ts';
 export { type MemoryTurnLogOptions, memoryTurnLog } from '../turns/memory.ts';
+export type { AnswerBy } from '../turns/question.ts';
 export type { FinishedTurn } from '../turns/turn.ts';
 export type {
   Attachment,
@@ -23,6 +24,7 @@ export type {
   UpstreamSession,
   UpstreamTurn,
   User,
+  WaitingChat,
 } from '../turns/upstream.ts';
 export { type SessionRecord, sessionAccess } from './access.ts';
 export type { Cors } from './cors.ts';

@@ -12,8 +12,8 @@ import { afterThisTick, startTimeout, startTimer, type Timer } from '../turns/ti
 import { findTurn } from './find-turn.ts';
 import type { FrameEncoder } from './frame-encoder.ts';
 
-/** How a viewer's stream came to its end. */
-export type Departure = 'ended' | 'left' | 'let-go';
+/** How a viewer's stream came to its end; one that goes to answer is expected back. */
+export type Departure = 'ended' | 'left' | 'let-go' | 'to-answer';
 
 export type ViewOptions = {
   log: AnyTurnLog;
@@ -46,11 +46,13 @@ const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n');
 export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
   const { log, turn, after, frames, expiresAt } = options;
   const reading = new AbortController();
-  const batches = log.read(turn.turnId, frames.from, reading.signal)[Symbol.asyncIterator]();
+  const batches = log.read(turn.turnId, 0, reading.signal)[Symbol.asyncIterator]();
   let isWaiting = false;
   let isOver = false;
   let hasFinished = false;
   let isFirst = true;
+  /** This viewer is let go to answer. */
+  let isPausing = false;
   let keepAlive: Timer | undefined;
   let expiry: Timer | undefined;
   let onGone: (() => void) | undefined;
@@ -67,7 +69,10 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
   }
 
   /** `isBehind`: the batch was there before this viewer asked for it. */
-  function toBytes(batch: LoggedChunk[], isBehind: boolean): Uint8Array | undefined {
+  function toBytes(given: LoggedChunk[], isBehind: boolean): Uint8Array | undefined {
+    const pause = frames.pauseIn?.(given);
+    isPausing = pause !== undefined;
+    const batch = pause === undefined ? given : given.filter(({ seq }) => seq <= pause);
     const isReplay = isFirst && turn.lastSeq > after;
     // What was seen goes through the encoder all the same, and is never merged with what was not.
     const found = batch.findIndex(({ seq }) => seq > after);
@@ -128,7 +133,8 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
       options.onSlow?.();
       letGo(controller, VIEWER_TOO_SLOW);
     } else if (bytes.length > 0) controller.enqueue(bytes);
-    return bytes?.length !== 0;
+    if (bytes && isPausing) close(controller, frames.end(), 'to-answer');
+    return isOver || bytes?.length !== 0;
   }
 
   return new ReadableStream<Uint8Array>(
@@ -142,6 +148,7 @@ export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
         const { signal } = options.request;
         if (signal.aborted) return onGone();
         signal.addEventListener('abort', onGone);
+        if (frames.opening) controller.enqueue(frames.opening);
         if (options.keepAliveMs > 0 && options.keepAliveMs < Infinity) {
           keepAlive = startTimer(options.keepAliveMs, () => {
             // A viewer that is behind needs no proof of life, nor one that has not taken the last.

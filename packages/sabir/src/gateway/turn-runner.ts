@@ -20,6 +20,9 @@ import type {
 
 type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
 
+/** What a turn begins with. One that goes on has its message already. */
+type Beginning = PromptPost & { messageId?: string; isRestored?: true };
+
 export type TurnRunnerOptions = ChatGatewayOptions & {
   log: AnyTurnLog;
   timing: GatewayTiming;
@@ -71,10 +74,15 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   }
 
   /** For what is asked of a session beside its turns. */
-  async function lease(sessionId: string, user: User, signal: AbortSignal): Promise<SessionLease> {
+  async function lease(
+    sessionId: string,
+    user: User,
+    signal: AbortSignal,
+    upstream: UpstreamOption = options.upstream,
+  ): Promise<SessionLease> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     try {
-      return await poolOf(options.upstream).lease(sessionId, user, signal);
+      return await poolOf(upstream).lease(sessionId, user, signal);
     } catch (cause) {
       if (isClosing) throw new SabirError(SHUTTING_DOWN);
       metrics.openFailures.add();
@@ -95,7 +103,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   }
 
   /** `close()` waits for it: what the log has begun is to be ended. */
-  function begin(post: PromptPost, where: Where): Promise<{ turn: TurnInfo; isNew: boolean }> {
+  function begin(post: Beginning, where: Where): Promise<{ turn: TurnInfo; isNew: boolean }> {
     const begun = beginNow(post, where);
     const end = begun.then(
       () => void ends.delete(end),
@@ -106,13 +114,12 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   }
 
   async function beginNow(
-    post: PromptPost,
+    post: Beginning,
     { place, channel, requestId, askedAt }: Where,
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
-    const { text, attachments, messages, body } = post;
+    const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
     const { user, sessionId, chatId, upstream } = place;
-    const messageId = createId();
     const info = { sessionId: place.logSession, chatId, requestId: post.requestId, messageId };
     let begun = await log.begin(info);
     // Whoever asked before that turn had ended asked for it; whoever asks later asks for another.
@@ -141,6 +148,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       prompt: {
         sessionId,
         chatId,
+        chatKey: chatKeyOf(place),
         turnId,
         messageId,
         user,
@@ -149,6 +157,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         messages,
         body,
         ...(channel && { channel }),
+        ...(isRestored && { isRestored }),
         ...(options.errorText && { errorText: (error) => options.errorText?.(error) ?? '' }),
       },
       open: (signal) => poolOf(upstream).lease(sessionId, user, signal),
@@ -219,12 +228,19 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
     async close(): Promise<void> {
       isClosing = true;
+      // They wait for a person, and somebody else can go on with them.
+      for (const { turn } of live.values()) if (turn.canWait) turn.abandon({ status: 'paused' });
       await within(timing.shutdownMs, ends);
       for (const { turn } of live.values()) turn.abandon(closed);
       await within(LAST_WORDS_MS, ends);
       for (const pool of pools.values()) pool.close();
     },
   };
+}
+
+/** What an agent may keep a chat's turns under, whoever's chat it is. */
+export function chatKeyOf({ logSession, chatId }: Kept): string {
+  return JSON.stringify([logSession, chatId]);
 }
 
 /** Waits for all of them, but not for ever. */

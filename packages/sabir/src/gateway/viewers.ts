@@ -14,6 +14,9 @@ export type ViewerKind = {
   mayStop: boolean;
 };
 
+/** Some of whom nobody tells when their turn has ended, as it runs elsewhere. */
+const MAX_AWAITED = 10_000;
+
 export type Viewers = ReturnType<typeof createViewers>;
 
 /**
@@ -22,41 +25,67 @@ export type Viewers = ReturnType<typeof createViewers>;
  */
 export function createViewers(graceMs: number, stop: (turnId: string) => void) {
   const turns = new Map<string, Presence>();
+  /** Turns that somebody was let go from in order to answer. */
+  const awaited = new Set<string>();
 
-  function forget(turnId: string): void {
+  function drop(turnId: string): void {
     turns.get(turnId)?.grace?.clear();
     turns.delete(turnId);
   }
 
+  function expectAnswer(turnId: string): void {
+    const [oldest] = awaited;
+    if (oldest !== undefined && awaited.size >= MAX_AWAITED) awaited.delete(oldest);
+    awaited.add(turnId);
+  }
+
+  function forget(turnId: string): void {
+    drop(turnId);
+    awaited.delete(turnId);
+  }
+
   return {
-    /** Gives the way out, to be taken once; whoever was shown out did not leave by their own will. */
-    enter(turnId: string, { isDetaching, mayStop }: ViewerKind): (wasShownOut: boolean) => void {
+    /**
+     * Gives the way out, to be taken once; whoever was shown out did not leave by their own will, and
+     * whoever was shown out to answer comes back.
+     */
+    enter(
+      turnId: string,
+      { isDetaching, mayStop }: ViewerKind,
+    ): (wasShownOut: boolean, isToAnswer?: boolean) => void {
       const presence = turns.get(turnId) ?? { viewers: 0, wasLeft: false, grace: undefined };
       turns.set(turnId, presence);
       presence.viewers++;
       presence.grace?.clear();
       if (mayStop) presence.wasLeft = false;
-      return (wasShownOut) => {
+      return (wasShownOut, isToAnswer = false) => {
         presence.viewers--;
         if (mayStop && !wasShownOut) presence.wasLeft = !isDetaching;
+        if (mayStop && isToAnswer) {
+          presence.wasLeft = false;
+          expectAnswer(turnId);
+        }
         // A turn that has ended is gone from here.
         if (presence.viewers > 0 || turns.get(turnId) !== presence) return;
         if (!presence.wasLeft) {
-          forget(turnId);
+          drop(turnId);
           return;
         }
         const end = () => {
-          forget(turnId);
+          drop(turnId);
           stop(turnId);
         };
         if (graceMs > 0) presence.grace = startTimeout(graceMs, end);
         else end();
       };
     },
+    /** Whether somebody was let go from it to answer: as long as they can, nobody's leaving stops it. */
+    isAwaited: (turnId: string) => awaited.has(turnId),
     /** The turn has ended: nothing is left to stop. */
     forget,
     close(): void {
-      for (const turnId of turns.keys()) forget(turnId);
+      for (const turnId of turns.keys()) drop(turnId);
+      awaited.clear();
     },
   };
 }

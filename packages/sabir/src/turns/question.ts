@@ -1,6 +1,9 @@
 import { isObject } from '../chunk-shapes.ts';
 import type { Chunk } from '../chunks.ts';
 
+/** Whom a question is for: somebody of at least that role, and that very user if one is named. */
+export type AnswerBy = { role?: 'collaborator' | 'owner'; userId?: string };
+
 /** What a `data-question` part tells. */
 export type Question = {
   questionId: string;
@@ -9,12 +12,15 @@ export type Question = {
   answer?: unknown;
   /** Milliseconds since 1970. */
   expiresAt?: unknown;
+  /** An `AnswerBy`, unless the source got it wrong. Without it, whoever may send may answer. */
+  answerBy?: unknown;
 };
 
 /** The question in a chunk, if there is one: by the id of its part, and open unless it says not. */
 export function questionOf(chunk: Chunk): Question | undefined {
   if (chunk.type !== 'data-question' || !isObject(chunk.data)) return undefined;
-  const { questionId, status = 'open', answer, expiresAt } = chunk.data;
+  const { questionId, status = 'open', answer, expiresAt, answerBy } = chunk.data;
   const id = chunk.id ?? questionId;
-  return typeof id === 'string' ? { questionId: id, status, answer, expiresAt } : undefined;
+  if (typeof id !== 'string') return undefined;
+  return { questionId: id, status, answer, expiresAt, answerBy };
 }

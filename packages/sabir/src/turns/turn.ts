@@ -67,6 +67,8 @@ export interface Turn {
   readonly messageId: string;
   /** The highest number that its log has confirmed; 0 while there is none. */
   readonly lastSeq: number;
+  /** It waits for an answer, and whoever keeps it can go on with it another time. */
+  readonly canWait: boolean;
   /** Ends it here; the agent behind it is not told to stop. */
   abandon(outcome: TurnOutcome): void;
   /** Settles when everything is written and `onFinish` has run. */
@@ -381,6 +383,9 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     },
     get lastSeq() {
       return lastSeq;
+    },
+    get canWait() {
+      return isAsking() && lease?.session.waiting !== undefined;
     },
     abandon: end,
     done: finished.promise,

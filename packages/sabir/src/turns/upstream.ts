@@ -17,6 +17,8 @@ export type Attachment = { url: string; mediaType: string; filename?: string };
 export type Prompt = {
   sessionId: string;
   chatId: string;
+  /** Tells this chat from every other one of the gateway: two people's chats may have the same id. */
+  chatKey: string;
   turnId: string;
   /** The id of the message to write, unless the source names one. */
   messageId: string;
@@ -31,6 +33,11 @@ export type Prompt = {
   channel?: Channel;
   /** What a person is shown of the source's own errors. */
   errorText?: (error: unknown) => string;
+  /**
+   * Nothing new is asked: the turn that `waiting` told of goes on. It tells again what it has said,
+   * its open question included, and waits for the answer.
+   */
+  isRestored?: true;
 };
 
 /** Where a turn's events go. Nothing thrown comes back from it. */
@@ -54,6 +61,9 @@ export interface UpstreamTurn {
   release(): void;
 }
 
+/** The chat that somebody has come back to, or wants to answer in. */
+export type WaitingChat = Pick<Prompt, 'chatId' | 'chatKey' | 'user'>;
+
 /** A live connection to one session, shared by all turns of one identity in it. */
 export interface UpstreamSession {
   readonly isClosed: boolean;
@@ -67,6 +77,11 @@ export interface UpstreamSession {
   history?(user: User): Promise<UIMessage[]>;
   /** The channels seen so far. */
   channels?(): Channel[];
+  /**
+   * The message of a turn of this chat that waits for an answer though no gateway runs it: one whose
+   * process ended. Asked only where the upstream says `canWait`.
+   */
+  waiting?(where: WaitingChat): Promise<{ messageId: string } | undefined>;
   close(): void;
 }
 
@@ -88,5 +103,7 @@ export interface UpstreamSession {
  * `test/upstream-conformance.ts` checks all of it.
  */
 export interface Upstream {
+  /** Its sessions have `waiting`. Without it none is opened just to ask. */
+  readonly canWait?: boolean;
   open(where: { sessionId: string; user: User; signal: AbortSignal }): Promise<UpstreamSession>;
 }

@@ -80,6 +80,11 @@ export function createCalls() {
   }
 
   return {
+    /** Its question has an end: what is not told of the call any more is missing, and not awaited. */
+    settleApproval(approvalId: string): void {
+      const call = approvals.get(approvalId);
+      if (call?.state === 'approval') call.state = 'called';
+    },
     /** The chunk, or a copy that fits the call it belongs to; undefined if no client could take it. */
     take(chunk: Wire): Wire | undefined {
       const type = chunk.type as string;

@@ -166,6 +166,22 @@ describe('tool calls', () => {
     expect(stats.malformed).toEqual({});
   });
 
+  it('wait for no approval that has its answer: a client would send that for ever', () => {
+    const question = (status: string): Chunk => ({
+      ...{ type: 'data-question', id: 'a', data: { questionId: 'a', status } },
+    });
+    const request: Chunk = { type: 'tool-approval-request', approvalId: 'a', toolCallId: 'c' };
+    const finish: Chunk = { type: 'finish' };
+    for (const status of ['answered', 'expired', 'withdrawn']) {
+      const asked = [START, available, question('open'), request, question(status)];
+      expect(translate([...asked, finish]).pushed.slice(asked.length)).toEqual([
+        expect.objectContaining({ type: 'tool-output-error', toolCallId: 'c' }),
+        finish,
+      ]);
+      expect(translate([...asked, finish]).stats.malformed).toEqual({});
+    }
+  });
+
   it('wait for an approval when the turn pauses, or when the source itself finishes', () => {
     const asked: Chunk[] = [
       START,

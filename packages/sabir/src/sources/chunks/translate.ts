@@ -136,7 +136,10 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
     const key = id ?? data.questionId;
     if (typeof key !== 'string') return;
     if ((data.status ?? 'open') === 'open') questions.set(key, chunk);
-    else questions.delete(key);
+    else {
+      questions.delete(key);
+      calls.settleApproval(key);
+    }
   }
 
   /** True where the chunk is taken as it is. */

@@ -60,11 +60,15 @@ describe('a handler', () => {
   it('gets what was asked, and who asks', async () => {
     const handler = vi.fn(texts);
     const attachments = [{ url: 'data:,x', mediaType: 'text/plain' }];
-    await run(handler, { text: 'what?', attachments, body: { model: 'x' } });
+    const chatKey = '["s","c"]';
+    await run(handler, { chatKey, text: 'what?', attachments, body: { model: 'x' } });
     expect(handler).toHaveBeenCalledWith({
       sessionId: 's',
       chatId: 'c',
+      chatKey,
       turnId: 'turn',
+      messageId: 'm',
+      isRestored: false,
       user: USER,
       text: 'what?',
       attachments,

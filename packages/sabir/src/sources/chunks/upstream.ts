@@ -1,18 +1,47 @@
 import type { Chunk, ChunkType } from '../../chunks.ts';
-import { QUESTION_EXPIRED, SabirError, toShownText, UPSTREAM_DROPPED } from '../../errors.ts';
+import {
+  QUESTION_EXPIRED,
+  SabirError,
+  TURN_LOST,
+  toShownText,
+  UPSTREAM_DROPPED,
+} from '../../errors.ts';
 import type { UIMessage } from '../../message.ts';
 import type { TurnOutcome } from '../../outcome.ts';
-import type { Prompt, TurnSink, Upstream, UpstreamTurn, User } from '../../turns/upstream.ts';
+import type {
+  Prompt,
+  TurnSink,
+  Upstream,
+  UpstreamTurn,
+  User,
+  WaitingChat,
+} from '../../turns/upstream.ts';
 import { createQuestions } from './questions.ts';
 import { createChunkTranslator } from './translate.ts';
 
 export type ChunkTurn<Body extends object = Record<string, unknown>> = Pick<
   Prompt,
-  'sessionId' | 'chatId' | 'turnId' | 'user' | 'text' | 'attachments' | 'messages'
+  | 'sessionId'
+  | 'chatId'
+  | 'chatKey'
+  | 'turnId'
+  | 'messageId'
+  | 'user'
+  | 'text'
+  | 'attachments'
+  | 'messages'
 > & {
+  /**
+   * Nothing new is asked: what `waiting` told of goes on. Yield again what was said, the open
+   * question included, then wait for its answer.
+   */
+  isRestored: boolean;
   /** What the application added to the request's body, as it came: nobody has checked it. */
   body: Body;
-  /** Aborts when the turn is stopped or lost, and when the handler itself is done. */
+  /**
+   * Aborts when the turn is stopped or lost, and when the handler itself is done. Its reason is an
+   * `AbortError` if somebody stopped it, else a `SabirError`.
+   */
   signal: AbortSignal;
   /**
    * Waits for the answer to a question of this turn; the first one counts, also if it has come
@@ -29,6 +58,13 @@ export type ChunkHandler<Body extends object = Record<string, unknown>> = (
 export type ChunkUpstreamOptions = {
   /** What was said in a session so far, where somebody keeps it: `onFinish` is the place to. */
   history?(where: { sessionId: string; user: User }): Promise<UIMessage[]> | UIMessage[];
+  /**
+   * The message of a turn of this chat that waits for an answer though nothing runs it any more, as
+   * after a restart: the handler is called for it again, with `isRestored`.
+   */
+  waiting?(
+    where: WaitingChat & { sessionId: string },
+  ): Promise<{ messageId: string } | undefined> | { messageId: string } | undefined;
 };
 
 /** What chunks are pulled from, however they are given. */
@@ -57,8 +93,9 @@ export function asUpstream<Body extends object = Record<string, unknown>>(
   handler: ChunkHandler<Body>,
   options: ChunkUpstreamOptions = {},
 ): Upstream {
-  const { history } = options;
+  const { history, waiting } = options;
   return {
+    ...(waiting && { canWait: true }),
     async open({ sessionId, signal }) {
       signal.throwIfAborted();
       const turns = new Set<RunningTurn>();
@@ -75,6 +112,7 @@ export function asUpstream<Body extends object = Record<string, unknown>>(
           return turn;
         },
         ...(history && { history: async (user) => history({ sessionId, user }) }),
+        ...(waiting && { waiting: async (where) => waiting({ ...where, sessionId }) }),
         close() {
           isClosed = true;
           for (const turn of turns) turn.drop();
@@ -109,7 +147,8 @@ function startTurn(
   /** The handler is told, and not waited for: one that ignores its signal holds nobody. */
   function leave(): void {
     isOver = true;
-    stopping.abort();
+    // By its reason a handler can tell: nobody has stopped it, and it may go on some other time.
+    stopping.abort(new SabirError(TURN_LOST));
     questions.close(stopping.signal.reason);
     leaveSource();
     onOver();
@@ -138,8 +177,10 @@ function startTurn(
     await undefined;
     if (stopping.signal.aborted) return;
     const { signal } = stopping;
-    const { sessionId, chatId, turnId, user, text, attachments, messages, body } = prompt;
-    const asked = { sessionId, chatId, turnId, user, text, attachments, messages, body };
+    const { sessionId, chatId, chatKey, turnId, messageId, isRestored = false } = prompt;
+    const { user, text, attachments, messages, body } = prompt;
+    const ids = { sessionId, chatId, chatKey, turnId, messageId };
+    const asked = { ...ids, isRestored, user, text, attachments, messages, body };
     const chunks = await handler({ ...asked, signal, answer: questions.wait });
     const opened = open(chunks);
     source = opened;

@@ -1,0 +1,171 @@
+/**
+ * An agent that asks before it uses its tools, and real clients that answer it over HTTP. What it
+ * waits for it keeps in a store, as one does whose process may end meanwhile.
+ */
+import { onTestFinished } from 'vitest';
+import type { Chunk } from '../src/chunks.ts';
+import type { AnyToolPart } from '../src/fold-tools.ts';
+import { asUpstream, type ChatGateway, type ChunkTurn } from '../src/gateway/index.ts';
+import type { UIMessage } from '../src/message.ts';
+import { serve } from '../src/runtimes/node.ts';
+import type { Upstream } from '../src/turns/upstream.ts';
+import { type ClientName, createClient, httpTransport, type RealClient } from './real-clients.ts';
+
+type Verdict = { approved: boolean; reason?: string };
+type Kept = { messageId: string; said: Chunk[]; step: number; verdicts: string[] };
+
+export type ApprovalStore = Map<string, Kept>;
+
+type AgentOptions = {
+  /** The ids of the approvals that are asked for in each step. */
+  steps: string[][];
+  /** What is in each question beside the usual. */
+  question?: object;
+  store?: ApprovalStore;
+};
+
+const callOf = (approvalId: string) => `call-${approvalId}`;
+
+function askFor(approvalId: string, question: object): Chunk[] {
+  const toolCallId = callOf(approvalId);
+  const data = { questionId: approvalId, text: `Pay for ${approvalId}?`, toolCallId };
+  return [
+    {
+      ...{ type: 'tool-input-available', toolCallId, toolName: 'pay', input: { approvalId } },
+      providerExecuted: true,
+    } as Chunk,
+    { type: 'data-question', id: approvalId, data: { ...data, status: 'open', ...question } },
+    { type: 'tool-approval-request', approvalId, toolCallId },
+  ];
+}
+
+function settle(approvalId: string, { approved }: Verdict): Chunk {
+  const toolCallId = callOf(approvalId);
+  if (!approved) return { type: 'tool-output-denied', toolCallId };
+  return {
+    ...{ type: 'tool-output-available', toolCallId, output: `paid ${approvalId}` },
+    providerExecuted: true,
+  } as Chunk;
+}
+
+function toVerdict(answer: unknown): Verdict {
+  if (typeof answer === 'boolean') return { approved: answer };
+  return answer as Verdict;
+}
+
+export function createApprovalAgent({ steps, question = {}, store = new Map() }: AgentOptions) {
+  const heard: Record<string, unknown> = {};
+  const turns: ChunkTurn[] = [];
+
+  async function* run(turn: ChunkTurn): AsyncGenerator<Chunk> {
+    turns.push(turn);
+    const { chatKey, messageId, isRestored } = turn;
+    const found = isRestored ? store.get(chatKey) : undefined;
+    const kept = found ?? { messageId, said: [], step: 0, verdicts: [] };
+    store.set(chatKey, kept);
+    yield* [...kept.said];
+    let isAsked = found !== undefined;
+    for (; kept.step < steps.length; kept.step++) {
+      const ids = steps[kept.step] as string[];
+      if (!isAsked) {
+        const asking: Chunk[] = ids.flatMap((id) => askFor(id, question));
+        const step: Chunk[] = [{ type: 'start-step' }, ...asking, { type: 'finish-step' }];
+        kept.said.push(...step);
+        yield* step;
+      }
+      isAsked = false;
+      const told: Chunk[] = [];
+      for (const id of ids) {
+        try {
+          heard[id] = await turn.answer(id);
+        } catch (error) {
+          // A process that ends is no reason to forget what waits.
+          if ((error as { code?: string }).code === 'question-expired') store.delete(chatKey);
+          throw error;
+        }
+        const verdict = toVerdict(heard[id]);
+        kept.verdicts.push(`${id} ${verdict.approved}${verdict.reason ?? ''}`);
+        told.push(settle(id, verdict));
+      }
+      kept.said.push(...told);
+      yield* told;
+    }
+    store.delete(chatKey);
+    yield { type: 'start-step' };
+    yield { type: 'text-start', id: 't' };
+    yield { type: 'text-delta', id: 't', delta: `Done: ${kept.verdicts.join(', ')}.` };
+  }
+
+  const upstream: Upstream = asUpstream(run, {
+    waiting: ({ chatKey }) => store.get(chatKey),
+  });
+  return { upstream, heard, turns, store };
+}
+
+export type ApprovalClient = RealClient & {
+  /** How often something was sent. */
+  posts(): number;
+  statuses: number[];
+  approve(id: string, approved?: boolean, reason?: string): Promise<void>;
+  tool(id: string): AnyToolPart | undefined;
+  text(): string;
+};
+
+/** As `lastAssistantMessageIsCompleteWithApprovalResponses` of later releases decides it. */
+function isAnswered({ messages }: { messages: UIMessage[] }): boolean {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant') return false;
+  const step = last.parts.slice(last.parts.findLastIndex(({ type }) => type === 'step-start') + 1);
+  const tools = step.filter(({ type }) => type.startsWith('tool-')) as AnyToolPart[];
+  const has = (state: string) => tools.some((tool) => tool.state === state);
+  return has('approval-responded') && !has('approval-requested') && !has('input-available');
+}
+
+const COMPLETE: Partial<Record<ClientName, () => Promise<unknown>>> = {
+  // 6.0.9 has one that takes no notice of tools that run on the server, as all of ours do.
+  'ai@6': async () => (await import('ai-v6')).lastAssistantMessageIsCompleteWithApprovalResponses,
+  'ai@7': async () => (await import('ai-v7')).lastAssistantMessageIsCompleteWithApprovalResponses,
+};
+
+/** A gateway behind a port of its own, closed when its test is over. */
+export async function listen(gateway: ChatGateway): Promise<string> {
+  const server = await serve({ fetch: gateway.fetch });
+  onTestFinished(() => server.close());
+  return server.url;
+}
+
+/** An unmodified client of that release in chat `c1` of session `s1`, which says its major. */
+export async function createApprovalClient(
+  name: ClientName,
+  url: () => string,
+  { user = 'carl', messages = [] as UIMessage[] } = {},
+): Promise<ApprovalClient> {
+  let posts = 0;
+  const statuses: number[] = [];
+  const transport = await httpTransport(name, async (path, init) => {
+    const to = path.replace('http://test.invalid/api/chat', `${url()}/api/sessions/s1/chat`);
+    const headers = new Headers(init.headers);
+    headers.set('authorization', `Bearer ${user}`);
+    headers.set('x-sabir-ai-sdk', name === 'ai@7' ? '7' : '6');
+    if (init.method === 'POST' && ++posts > 20) throw new Error('It sends for ever.');
+    const response = await fetch(to, { ...init, headers });
+    statuses.push(response.status);
+    return response;
+  });
+  const sendAutomaticallyWhen = (await COMPLETE[name]?.()) ?? isAnswered;
+  const client = await createClient(name, transport, { id: 'c1', sendAutomaticallyWhen });
+  const { chat } = client;
+  if (messages.length > 0) chat.messages = messages;
+  const lastParts = () => (client.result().message?.parts ?? []) as AnyToolPart[];
+  return {
+    ...client,
+    posts: () => posts,
+    statuses,
+    approve: (id, approved = true, reason) =>
+      (chat as unknown as { addToolApprovalResponse(given: object): Promise<void> })
+        // As a page would: without a reason there is no such field.
+        .addToolApprovalResponse({ id, approved, ...(reason !== undefined && { reason }) }),
+    tool: (id) => lastParts().find(({ toolCallId }) => toolCallId === callOf(id)),
+    text: () => (lastParts() as { text?: string }[]).reduce((all, { text = '' }) => all + text, ''),
+  };
+}
