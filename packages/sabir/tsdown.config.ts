@@ -6,6 +6,7 @@ export default defineConfig({
     'src/sources/open-harness/index.ts',
     'src/sources/open-harness/runtime.ts',
     'src/sources/agent-ops/index.ts',
+    'src/sources/openai-agents/index.ts',
     'src/gateway/index.ts',
     'src/contract/index.ts',
     'src/client/index.ts',

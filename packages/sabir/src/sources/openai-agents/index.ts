@@ -1,0 +1,23 @@
+export {
+  type AgentTurn,
+  type AgentTurnsOptions,
+  createAgentTurns,
+  type PendingRun,
+  type PendingRuns,
+} from './agent-turns.ts';
+export { toDecision } from './approvals.ts';
+export type {
+  ApprovalEvent,
+  ApprovalRequest,
+  Decision,
+  OpenAIAgentsDataTypes,
+  OpenAIAgentsOptions,
+  OpenAIAgentsUIMessage,
+  QuestionTerms,
+  RunItem,
+  RunStreamEvent,
+} from './events.ts';
+export { applyDecisions } from './interrupted-state.ts';
+export { type AgentInputItem, toAgentInput } from './to-agent-input.ts';
+export { type StreamedRun, toChunks } from './to-chunks.ts';
+export { createOpenAIAgentsTranslator, type OpenAIAgentsTranslator } from './translate.ts';
