@@ -61,12 +61,14 @@ try {
       '--no-fund',
       `./${filename}`,
       ...['ai', '@ai-sdk/react', 'react', 'react-dom', '@types/react', 'typescript'].map(versionOf),
+      ...['@openai/agents', 'zod'].map(versionOf),
       'jsdom@27.0.1',
     ],
     project,
   );
   mkdirSync(join(project, 'app'));
-  const pages = ['README.md', ...['GETTING-STARTED', 'OPEN-HARNESS', 'CHAT-STREAM'].map(toPage)];
+  const guides = ['GETTING-STARTED', 'OPEN-HARNESS', 'OPENAI-AGENTS', 'CHAT-STREAM'];
+  const pages = ['README.md', ...guides.map(toPage)];
   const blocks = pages.flatMap((page) => namedBlocks(readFileSync(join(ROOT, page), 'utf8')));
   for (const { name, code } of blocks) writeFileSync(join(project, 'app', name), code);
   writeFileSync(

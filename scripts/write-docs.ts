@@ -1,11 +1,13 @@
 /**
  * Writes the pages that are made from the code: docs/ERRORS.md from errors.ts, docs/TRACE.md from
- * the tags in test titles. With `--check` nothing is written: a page that is not up to date, or a
- * requirement without a test, fails.
+ * the tags in test titles, docs/OPENAI-AGENTS-COMPARISON.md from runs of that SDK. With `--check`
+ * nothing is written: a page that is not up to date, a requirement without a test, or a row of the
+ * comparison that we do not keep, fails.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as errors from '../packages/sabir/src/errors.ts';
+import { compareWithOfficialHelper } from './openai-agents-comparison/page.ts';
 import { REQUIREMENTS } from './requirements.ts';
 import { ROOT } from './run-command.ts';
 
@@ -85,11 +87,15 @@ ${rows.join('\n')}
 
 const isCheck = process.argv.includes('--check');
 const { page, missing } = tracePage();
-let problems = missing.length;
+const comparison = await compareWithOfficialHelper();
+const { lost } = comparison;
+let problems = missing.length + lost.length;
 if (missing.length > 0) console.error(`No test proves ${missing.join(', ')}.`);
+if (lost.length > 0) console.error(`Runs of the OpenAI Agents SDK lose: ${lost.join('; ')}.`);
 for (const [name, content] of [
   ['docs/ERRORS.md', errorsPage()],
   ['docs/TRACE.md', page],
+  ['docs/OPENAI-AGENTS-COMPARISON.md', comparison.page],
 ] as const) {
   const path = join(ROOT, name);
   if (!isCheck) {
