@@ -3,6 +3,7 @@ import { print, type Report } from './report.ts';
 
 const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> }>> = {
   translate: () => import('./translate.ts'),
+  'agents-sdk': () => import('./agents-sdk.ts'),
   gateway: () => import('./gateway.ts'),
   size: () => import('./size.ts'),
   client: () => import('./client.ts'),
