@@ -9,14 +9,11 @@ function serveFlow(): Plugin {
     name: 'serve-flow',
     async configureServer(vite) {
       // Loaded here and not above, so that a build never touches server code.
-      const { chooseModel } = await import('./server/choose-model.ts');
       const { createApp } = await import('./server/create-app.ts');
+      const { readSettings } = await import('./server/read-settings.ts');
       const { toNodeListener } = await import('sabir/node');
       process.loadEnvFile(fileURLToPath(new URL('./start.env', import.meta.url)));
-      const { env } = process;
-      const speed = Number(env.SABIR_DEMO_SPEED) || 1;
-      const hasGateway = env.ENABLE_AI_SDK_ADAPTER === 'true';
-      const app = createApp({ model: chooseModel(env, speed), speed, hasGateway });
+      const app = createApp(readSettings(process.env));
       const listener = toNodeListener(app.fetch);
       vite.middlewares.use((request, response, next) => {
         const isOurs = /^\/(api\/|healthz$|metrics$)/.test(request.url ?? '');

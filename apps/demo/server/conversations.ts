@@ -22,13 +22,26 @@ export function createConversations() {
       }
     },
 
-    finish({ sessionId, turnId, message }: FinishedTurn): void {
+    /** What waited goes on in another turn: it is about the same messages. */
+    goOn({ sessionId, turnId }: ChunkTurn): void {
+      const conversation = latest.get(sessionId);
+      if (conversation) conversation.turnId = turnId;
+    },
+
+    finish({ sessionId, turnId, message, outcome }: FinishedTurn): void {
       const conversation = latest.get(sessionId);
       // Somebody may have asked for another answer in the meantime.
       if (conversation?.turnId !== turnId) return;
-      conversation.messages = [...conversation.messages, message];
+      const before = conversation.messages.filter(({ id }) => id !== message.id);
+      conversation.messages = [...before, withReason(message, outcome)];
     },
 
     history: ({ sessionId }: { sessionId: string }) => latest.get(sessionId)?.messages ?? [],
   };
+}
+
+/** Why an answer failed is said once, to whoever is there; whoever comes back should know it too. */
+function withReason(message: UIMessage, outcome: FinishedTurn['outcome']): UIMessage {
+  if (outcome.status !== 'failed' || !outcome.message) return message;
+  return { ...message, metadata: { ...(message.metadata ?? {}), reason: outcome.message } };
 }

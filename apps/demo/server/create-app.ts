@@ -3,6 +3,8 @@ import { createOpenHarnessHandler } from 'sabir/open-harness';
 import { createDemoFlow } from '../flow/demo-flow.ts';
 import { toFlowInput } from '../flow/flow-input.ts';
 import type { Model } from '../flow/model.ts';
+import type { DeskModel } from './choose-model.ts';
+import { createDesk } from './create-desk.ts';
 import { createGateway, isGatewayAddress } from './create-gateway.ts';
 import type { StaticFiles } from './static-files.ts';
 
@@ -17,7 +19,10 @@ const FLOW_OPTIONS = { sendFlowMetadata: true, toInput: toFlowInput };
 
 export type AppOptions = {
   model: Model;
+  deskModel: DeskModel;
   speed?: number;
+  /** How long a person may think about an approval. */
+  answerMs?: number;
   files?: StaticFiles;
   /** Off unless asked for: its addresses are then like any others that do not exist. */
   hasGateway?: boolean;
@@ -30,7 +35,8 @@ export type App = {
 };
 
 /** All routes of the demo's server, as one function from request to response. */
-export function createApp({ model, speed, files, hasGateway = false }: AppOptions): App {
+export function createApp(options: AppOptions): App {
+  const { model, deskModel, speed, answerMs, files, hasGateway = false } = options;
   const runs = { active: 0, finished: 0, failed: 0, stopped: 0 };
   let isClosing = false;
 
@@ -48,7 +54,17 @@ export function createApp({ model, speed, files, hasGateway = false }: AppOption
   };
 
   const runFlow = createOpenHarnessHandler(createCountedFlow, FLOW_OPTIONS);
-  const gateway = hasGateway ? createGateway(createCountedFlow, FLOW_OPTIONS) : undefined;
+  const gateway = hasGateway
+    ? createGateway({
+        createFlow: createCountedFlow,
+        flowOptions: FLOW_OPTIONS,
+        desk: createDesk({
+          ...{ model: deskModel, runs },
+          ...(speed !== undefined && { speed }),
+          ...(answerMs !== undefined && { answerMs }),
+        }),
+      })
+    : undefined;
 
   const health = () => {
     const status = isClosing ? 'closing' : 'ok';

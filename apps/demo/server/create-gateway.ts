@@ -6,24 +6,32 @@ import {
   type Runtime,
 } from 'sabir/open-harness';
 import { createConversations } from './conversations.ts';
+import type { createDesk } from './create-desk.ts';
 
 /** How long running answers may go on when the server is told to leave. */
 const SHUTDOWN_MS = 2_000;
 
+type GatewayOptions = {
+  createFlow: () => Runtime;
+  flowOptions: OpenHarnessOptions;
+  /** What answers on the contract's route, `/api/chat`. */
+  desk: ReturnType<typeof createDesk>;
+};
+
 /**
- * The same flow behind Sabir's gateway: an answer is a turn of its own, which goes on when its page
- * is reloaded and which every tab can watch and stop.
+ * The flow and the desk behind Sabir's gateway: an answer is a turn of its own, which goes on when
+ * its page is reloaded and which every tab can watch, answer and stop.
  *
  * There are no accounts here. Unless HOST says otherwise the server listens on this machine only,
  * and a session's long random name, made by the browser, is what opens it.
  */
-export function createGateway(createFlow: () => Runtime, options: OpenHarnessOptions): ChatGateway {
+export function createGateway({ createFlow, flowOptions, desk }: GatewayOptions): ChatGateway {
   const conversations = createConversations();
 
   const flow = asUpstream(
     (turn) => {
       conversations.begin(turn);
-      return new OpenHarnessChatTransport<UIMessage>(createFlow, options).sendMessages({
+      return new OpenHarnessChatTransport<UIMessage>(createFlow, flowOptions).sendMessages({
         trigger: 'submit-message',
         chatId: turn.chatId,
         messageId: undefined,
@@ -34,12 +42,18 @@ export function createGateway(createFlow: () => Runtime, options: OpenHarnessOpt
     { history: conversations.history },
   );
 
+  const agents = asUpstream((turn) => {
+    if (turn.isRestored) conversations.goOn(turn);
+    else conversations.begin(turn);
+    return desk.answer(turn);
+  }, desk);
+
   return createChatGateway({
     upstream: flow,
     authenticate: () => ({ id: 'local' }),
     access: () => 'owner',
-    // `/api/chat` is there by itself, with the same flow; nobody comes aboard here.
-    routes: { onboarding: false },
+    // Nobody comes aboard here.
+    routes: { chat: { upstream: agents }, onboarding: false },
     onFinish: conversations.finish,
     timing: { shutdownMs: SHUTDOWN_MS },
     logger: { warn: console.warn, error: console.error },

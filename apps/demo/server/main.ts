@@ -1,20 +1,18 @@
 import { fileURLToPath } from 'node:url';
 import { serve } from 'sabir/node';
-import { chooseModel } from './choose-model.ts';
 import { createApp } from './create-app.ts';
+import { readSettings } from './read-settings.ts';
 import { loadStaticFiles } from './static-files.ts';
 
 const { env } = process;
 const port = Number(env.PORT ?? 3000);
 const host = env.HOST ?? '127.0.0.1';
-/** How many times faster than life the scripted model plays; the tests are in a hurry. */
-const speed = Number(env.SABIR_DEMO_SPEED) || 1;
 
 const files = await loadStaticFiles(fileURLToPath(new URL('../dist', import.meta.url))).catch(() =>
   fail('The page is not built yet. Run `npm run build -w demo` first.'),
 );
-const model = chooseModel(env, speed);
-const app = createApp({ model, speed, files, hasGateway: env.ENABLE_AI_SDK_ADAPTER === 'true' });
+const settings = readSettings(env);
+const app = createApp({ ...settings, files });
 const server = await serve({
   fetch: app.fetch,
   port,
@@ -29,8 +27,13 @@ const server = await serve({
   throw error;
 });
 
+let isLeaving = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, async () => {
+  // Not `once`: the Agents SDK ends the process as soon as nobody else listens.
+  process.on(signal, async () => {
+    // Whoever asks twice is in a hurry.
+    if (isLeaving) process.exit(1);
+    isLeaving = true;
     await app.close();
     await server.close();
     process.exit(0);
@@ -39,7 +42,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 const shownHost = host === '127.0.0.1' || host === '0.0.0.0' || host === '::' ? 'localhost' : host;
 console.log(`Sabir demo on http://${shownHost}:${server.port}`);
-console.log(`Model: ${model.name}`);
+console.log(`Model: ${settings.model.name}`);
 
 function fail(message: string): never {
   console.error(message);

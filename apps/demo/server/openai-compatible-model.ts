@@ -82,7 +82,7 @@ async function post(options: OpenAICompatibleOptions, request: ModelRequest): Pr
   throw new Error(toExplanation(response.status));
 }
 
-function toExplanation(status: number): string {
+export function toExplanation(status: number): string {
   if (status === 401 || status === 403) return 'The model provider did not accept the key.';
   if (status === 404) return 'The model provider does not know the model this server asks for.';
   if (status === 429) return 'The model is busy right now. Try again in a moment.';

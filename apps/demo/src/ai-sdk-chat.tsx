@@ -4,6 +4,7 @@ import { type ChatMessage, type Outcome, settleLast } from './chat-message.ts';
 import { loadChat } from './chat-storage.ts';
 import { ChatView } from './chat-view.tsx';
 import { GatewayTransport } from './gateway-transport.ts';
+import { FLOW_INTRO } from './intros.ts';
 import { toPlaceNote } from './place-note.ts';
 import { toTransport } from './transports.ts';
 import { useCatchUp } from './use-catch-up.ts';
@@ -70,6 +71,7 @@ export function AiSdkChat({ chatId }: { chatId: string }) {
         stop: () => void stop(),
       }}
       chatId={chatId}
+      intro={FLOW_INTRO}
       note={toPlaceNote(place, report)}
       onPlaceChange={setPlace}
       place={place}

@@ -1,13 +1,24 @@
-import type { OpenHarnessUIMessage } from 'sabir/open-harness';
+import type { MessageMetadata, UIMessage } from 'sabir';
+import type { OpenHarnessDataTypes } from 'sabir/open-harness';
+import type { OpenAIAgentsDataTypes } from 'sabir/openai-agents';
 
-/** The message of this chat: the AI SDK's, with Sabir's metadata and data parts. */
-export type ChatMessage = OpenHarnessUIMessage;
+/** The message of this chat: the AI SDK's, with Sabir's metadata and the data parts of both agents. */
+export type ChatMessage = UIMessage<MessageMetadata, OpenHarnessDataTypes & OpenAIAgentsDataTypes>;
 export type ChatPart = ChatMessage['parts'][number];
+export type Question = OpenAIAgentsDataTypes['question'];
 export type Outcome = NonNullable<NonNullable<ChatMessage['metadata']>['outcome']>;
 
 /** Nobody has said yet how its answer ended. */
 export function isOpenEnded(message: ChatMessage | undefined): boolean {
   return message?.role === 'user' || message?.metadata?.outcome === 'lost';
+}
+
+/** The question that the answer waits with, if it does. */
+export function openQuestion(message: ChatMessage | undefined): Question | undefined {
+  const parts = message?.parts ?? [];
+  return parts
+    .flatMap((part) => (part.type === 'data-question' ? [part.data] : []))
+    .findLast(({ status }) => status === 'open');
 }
 
 function withOutcome(message: ChatMessage, outcome: Outcome): ChatMessage {

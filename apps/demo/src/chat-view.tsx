@@ -7,6 +7,7 @@ import { Conversation } from './components/conversation.tsx';
 import { EmptyState } from './components/empty-state.tsx';
 import { AssistantMessage, UserMessage } from './components/message.tsx';
 import { TurnNoticeBanner } from './components/turn-notice-banner.tsx';
+import type { Intro } from './intros.ts';
 import { toAnnouncement } from './to-announcement.ts';
 import type { Place } from './transports.ts';
 import { toTurnNotice } from './turn-notice.ts';
@@ -15,6 +16,8 @@ import { useThoughts } from './use-thoughts.ts';
 
 type ChatViewProps = {
   chatId: string;
+  /** Who answers here. */
+  intro: Intro;
   /** What the chat began with. */
   stored: StoredChat;
   chat: Chat;
@@ -27,7 +30,8 @@ type ChatViewProps = {
 };
 
 /** Draws a conversation, and keeps the stored copy of it. Cannot tell which hook it comes from. */
-export function ChatView({ chatId, stored, chat, place, note, onPlaceChange }: ChatViewProps) {
+export function ChatView(props: ChatViewProps) {
+  const { chatId, intro, stored, chat, place, note, onPlaceChange } = props;
   const { messages, status, isCatchingUp } = chat;
   const [turn, setTurn] = useState(0);
   const inputRef = useRef<HTMLTextAreaElement>(null);
@@ -66,7 +70,7 @@ export function ChatView({ chatId, stored, chat, place, note, onPlaceChange }: C
     <>
       <main className="relative min-h-0">
         {messages.length === 0 ? (
-          <EmptyState onAsk={ask} />
+          <EmptyState intro={intro} onAsk={ask} />
         ) : (
           <Conversation onJump={focusInput} turn={turn}>
             {toRows(messages, isBusy).map(({ key, message }) =>
@@ -78,6 +82,7 @@ export function ChatView({ chatId, stored, chat, place, note, onPlaceChange }: C
                   isLive={isBusy && (!message || message === last)}
                   key={key}
                   message={message}
+                  onAnswer={chat.answer}
                   thoughts={thoughts}
                 />
               ),
@@ -93,6 +98,7 @@ export function ChatView({ chatId, stored, chat, place, note, onPlaceChange }: C
         <Composer
           inputRef={inputRef}
           isBusy={isBusy}
+          label={intro.ask}
           onPlaceChange={(next) => onPlaceChange?.(next)}
           onSend={ask}
           onStop={chat.stop}

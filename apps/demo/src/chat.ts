@@ -1,6 +1,13 @@
 import type { ChatStatus } from 'ai';
+import type { AnswerResult } from 'sabir/client';
 import type { ChatMessage } from './chat-message.ts';
 import type { Place } from './transports.ts';
+
+/** The first answer wins; the result tells whose it was. Rejects where nobody could be told. */
+export type AnswerQuestion = (answer: {
+  questionId: string;
+  answer: unknown;
+}) => Promise<AnswerResult>;
 
 /** What the page needs of a chat. Each hook is put into these words once, and drawn the same. */
 export type Chat = {
@@ -18,4 +25,6 @@ export type Chat = {
   /** Asks for the last answer once more. */
   retry(): void;
   stop(): void;
+  /** Answers a question of the agent's; absent where none is ever asked. Always the same function. */
+  answer?: AnswerQuestion | undefined;
 };

@@ -3,6 +3,7 @@ import { useChatStream } from 'sabir/react';
 import { type ChatMessage, settleLast } from './chat-message.ts';
 import { loadChat } from './chat-storage.ts';
 import { ChatView } from './chat-view.tsx';
+import { DESK_INTRO } from './intros.ts';
 import { toContractNote } from './place-note.ts';
 import { SharedConversation } from './shared-conversation.ts';
 import { useCatchUp } from './use-catch-up.ts';
@@ -10,7 +11,7 @@ import { useServerReport } from './use-server-report.ts';
 
 const API = '/api/chat';
 
-/** The same conversation on `useChatStream`: the contract on the wire, and no SDK behind it. */
+/** A conversation with the desk on `useChatStream`: the contract on the wire, and approvals. */
 export function ContractChat({ chatId }: { chatId: string }) {
   const [stored] = useState(() => loadChat(chatId));
   const [conversation] = useState(() => new SharedConversation(chatId));
@@ -58,8 +59,10 @@ export function ContractChat({ chatId }: { chatId: string }) {
         send: (text) => void chat.sendMessage(text),
         retry: () => void chat.regenerate(),
         stop: () => void chat.abort(),
+        answer: chat.answer,
       }}
       chatId={chatId}
+      intro={DESK_INTRO}
       note={toContractNote(report)}
       place="gateway"
       stored={stored}

@@ -10,15 +10,20 @@ export function toPlaceNote(place: Place, report: ServerReport): string {
       ? 'The gateway is off on this server: choose another place'
       : 'Survives a reload; open a second tab to watch';
   }
-  // A key in the environment of the server makes its model a real one.
+  return toModelNote(report) ?? 'Server';
+}
+
+/** A key in the environment of the server makes its model a real one. */
+function toModelNote(report: Exclude<ServerReport, 'absent'>): string | undefined {
   if (report?.model === 'scripted model') return 'Scripted model, no key needed';
-  return report?.model ? `Model: ${report.model}` : 'Server';
+  return report?.model && `Model: ${report.model}`;
 }
 
 /** The contract is spoken in one place only: on the gateway. */
 export function toContractNote(report: ServerReport): string {
   if (report === 'absent') return 'No server here: the useChat tab can do without';
-  return report?.gateway === false
-    ? 'The gateway is off on this server: the useChat tab can do without'
-    : 'POST /api/chat · Reload, or watch in a second window';
+  if (report?.gateway === false) {
+    return 'The gateway is off on this server: the useChat tab can do without';
+  }
+  return ['OpenAI Agents SDK', toModelNote(report)].filter(Boolean).join(' · ');
 }

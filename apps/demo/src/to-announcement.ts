@@ -1,11 +1,11 @@
 import type { ChatStatus } from 'ai';
-import type { ChatMessage } from './chat-message.ts';
+import { type ChatMessage, openQuestion } from './chat-message.ts';
 import { toSteps } from './to-steps.ts';
 import type { TurnNotice } from './turn-notice.ts';
 
 /**
- * What a screen reader is told: who works, and how it ended. Never the words themselves, which
- * would be read out one by one for as long as they stream.
+ * What a screen reader is told: who works, what is asked, and how it ended. Never the words
+ * themselves, which would be read out one by one for as long as they stream.
  */
 export function toAnnouncement(
   status: ChatStatus,
@@ -14,7 +14,11 @@ export function toAnnouncement(
 ): string {
   if (status === 'submitted') return 'Sent.';
   if (status === 'streaming') {
-    const node = toSteps(last?.parts ?? []).findLast((step) => step.node)?.node;
+    const question = openQuestion(last);
+    if (question) return `Waiting for you: ${question.text} Approve or deny.`;
+    const { node, agent } =
+      toSteps(last?.parts ?? []).findLast((step) => step.node ?? step.agent) ?? {};
+    if (agent) return `${agent.name} is working.`;
     return node ? `The ${node.id} is working.` : 'The answer is being written.';
   }
   // A failure announces itself: its banner is an alert.

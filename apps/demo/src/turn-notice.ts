@@ -27,7 +27,10 @@ export function toTurnNotice(
     case 'stopped':
       return { kind: 'stopped', title: 'You stopped this answer' };
     case 'failed':
-      return { kind: 'failed', ...toFriendlyError(new Error(findNodeError(last)), canMove) };
+      return {
+        kind: 'failed',
+        ...toFriendlyError(new Error(last.metadata.reason ?? findNodeError(last)), canMove),
+      };
     default:
       return {
         kind: 'interrupted',

@@ -14,7 +14,8 @@ export default function buildIfStale(): void {
   const libraryOutput = join(library, 'dist');
   if (newest(libraryInputs) > newest([libraryOutput])) build('sabir');
 
-  const pageInputs = ['src', 'flow', 'public', 'index.html', 'vite.config.ts', 'package.json'];
+  const sources = ['src', 'flow', 'desk', 'public'];
+  const pageInputs = [...sources, 'index.html', 'vite.config.ts', 'package.json'];
   const inputs = [...pageInputs.map((name) => join(demo, name)), libraryOutput];
   if (newest(inputs) > newest([join(demo, 'dist')])) build('demo');
 }

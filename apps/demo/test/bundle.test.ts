@@ -47,6 +47,8 @@ describe('the built page', () => {
       .map((file) => readFileSync(file, 'utf8'))
       .join('\n');
     expect(everything).not.toMatch(/chat\/completions|node:http|Sabir demo on/);
+    // The desk's agents, and the SDK they are made with.
+    expect(everything).not.toMatch(/search_guide|cancel_booking|raw_model_stream_event/);
   });
 
   test('stays below 260 kB compressed, all scripts and styles together', () => {

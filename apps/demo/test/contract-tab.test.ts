@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { audit, loadAxe } from './axe.ts';
 import {
   type DemoServer,
+  expectDeskAnswer,
   expectWhole,
   HARBOUR,
   hasChromium,
@@ -16,8 +17,8 @@ import {
   type Visit,
   visit,
   waitForAnswer,
+  waitForGuide,
   waitForTool,
-  waitForWriter,
   words,
 } from './demo-harness.ts';
 import { overflow, seenLayout, watchLayout } from './layout.ts';
@@ -29,18 +30,22 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
   let server: DemoServer;
   /** For answers that are only waited for. */
   let fast: DemoServer;
+  /** For what has to happen while an answer is written: the desk's are short, and machines busy. */
+  let slow: DemoServer;
   let browser: Browser;
   let guest: Visit;
   let page: Page;
   beforeAll(async () => {
     server = await startServer({ ...ON, SABIR_DEMO_SPEED: '6' });
     fast = await startServer({ ...ON, SABIR_DEMO_SPEED: '30' });
+    slow = await startServer({ ...ON, SABIR_DEMO_SPEED: '2' });
     browser = await launchBrowser();
   });
   afterAll(async () => {
     await browser?.close();
     await server?.stop();
     await fast?.stop();
+    await slow?.stop();
   });
 
   const open = async ({ url }: DemoServer, options?: Parameters<typeof visit>[2]) => {
@@ -48,6 +53,7 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
     page = guest.page;
     await openTab(page, 'useChatStream');
   };
+  /** Busy from the moment of sending: the desk may be done before anybody sees Stop. */
   const waitForEnd = (of: Page) => of.getByRole('button', { name: 'Send' }).waitFor();
   const waitForStopped = (of: Page) =>
     of.getByText('You stopped this answer', { exact: true }).waitFor();
@@ -60,22 +66,17 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
   describe('one answer', () => {
     const posts: Request[] = [];
     let record: TurnRecord;
-    /** Thoughts are short: at any greater speed a busy machine sees too little of them. */
-    let slow: DemoServer;
     beforeAll(async () => {
-      slow = await startServer({ ...ON, SABIR_DEMO_SPEED: '3' });
       await open(slow);
       page.on('request', (request) => {
         if (request.method() === 'POST') posts.push(request);
       });
     });
-    afterAll(async () => {
-      await guest?.close();
-      await slow?.stop();
-    });
+    afterAll(() => guest?.close());
 
     test('begins with an empty chat, and with nothing to choose', async () => {
-      await page.getByText('POST /api/chat · Reload, or watch in a second window').waitFor();
+      await page.getByText('OpenAI Agents SDK · Scripted model, no key needed').waitFor();
+      await panel(page).getByText('A desk that asks first.').waitFor();
       expect(await panel(page).locator('[data-role]').count()).toBe(0);
       expect(await page.getByRole('textbox').isEditable()).toBe(true);
       expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
@@ -106,19 +107,15 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
       expect(await lastAnswer(page).getAttribute('aria-busy')).toBe('false');
       await page.getByRole('status').filter({ hasText: 'The answer is complete.' }).waitFor();
       expect(await lastAnswer(page).locator('[data-usage]').textContent()).toMatch(
-        /^[\d,]+ tokens read · [\d,]+ written · \$0$/,
+        /^[\d,]+ tokens read · [\d,]+ written$/,
       );
     });
 
     test('shows each tool with its input while it runs, and then its output', async () => {
-      expect(record.tools.map(({ name }) => name)).toEqual([
-        'search_notes',
-        'search_notes',
-        'open_source',
-      ]);
+      expect(record.tools.map(({ name }) => name)).toEqual(['search_guide', 'open_archive']);
       expect(record.tools[0]).toMatchObject({
-        input: 'Mediterranean lingua franca ports',
-        states: ['running', 'done'],
+        input: 'mediterranean sailors understand',
+        states: ['preparing', 'running', 'done'],
       });
       const card = lastAnswer(page).locator('[data-part=tool]').first();
       await card.getByRole('button').click();
@@ -127,28 +124,25 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
     });
 
     test('marks a failed tool, says why, and goes on', async () => {
-      expect(record.tools[2]?.states).toEqual(['running', 'failed']);
+      expect(record.tools[1]?.states).toEqual(['preparing', 'running', 'failed']);
       const card = lastAnswer(page).locator('[data-part=tool][data-state=failed]');
       expect(await card.textContent()).toContain('did not answer in time');
-      expect(await lastAnswer(page).locator('[data-node=reviewer]').textContent()).toContain(
-        'Verdict',
+      expect(await lastAnswer(page).locator('[data-agent=Research]').textContent()).toContain(
+        'in an archive that did not answer',
       );
     });
 
-    test('has three steps in order, and thinking before the text it leads to', () => {
+    test('goes from agent to agent, and thinks before the text it leads to', () => {
       expect(record.steps).toEqual(
-        ['researcher', 'writer', 'reviewer'].map((node) => ({
-          node,
-          states: ['running', 'complete'],
-        })),
+        ['Triage', 'Research'].map((node) => ({ node, states: ['running', 'complete'] })),
       );
-      const [thought] = record.thoughts;
+      const thought = record.thoughts[1];
       expect(thought?.openLengths.length).toBeGreaterThan(5);
       expect(thought?.followedBy).toBe('text');
     });
 
     test('is the same conversation after a reload, down to how long the thoughts took', async () => {
-      await expectWhole(page);
+      await expectDeskAnswer(page);
       await page.waitForTimeout(400);
       const before = await panel(page).getByRole('group', { name: 'Conversation' }).textContent();
       expect(before).toMatch(/Thought for \d+ s/);
@@ -164,23 +158,23 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
     afterEach(() => guest?.close());
 
     test('Stop ends the run on the server and keeps what was written; Start over answers', async () => {
-      await open(server);
-      const { stopped } = (await server.health()).runs;
+      await open(slow);
+      const { stopped } = (await slow.health()).runs;
       await send(page, HARBOUR);
-      await waitForWriter(page);
+      await waitForGuide(page);
       await page.getByRole('button', { name: 'Stop' }).click();
       await waitForStopped(page);
       await vi.waitFor(async () => {
-        expect((await server.health()).runs).toMatchObject({ active: 0, stopped: stopped + 1 });
+        expect((await slow.health()).runs).toMatchObject({ active: 0, stopped: stopped + 1 });
       });
-      const writer = lastAnswer(page).locator('[data-node=writer]');
-      expect(await writer.getAttribute('data-status')).toBe('stopped');
-      expect(await writer.textContent()).toContain('A language without a country');
+      const research = lastAnswer(page).locator('[data-agent=Research]');
+      expect(await research.getAttribute('data-status')).toBe('stopped');
+      expect(await research.textContent()).toContain('Sailors, merchants');
       await page.reload();
       await waitForStopped(page);
       await page.getByRole('button', { name: 'Start over' }).click();
-      await waitForAnswer(page);
-      await expectWhole(page);
+      await waitForEnd(page);
+      await expectDeskAnswer(page);
       expect(guest.complaints).toEqual([]);
     });
 
@@ -188,14 +182,14 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
       await open(fast);
       await page.getByRole('button', { name: /Show me a failure/ }).click();
       const alert = page.getByRole('alert');
-      await alert.getByText('The writer lost its connection to the model.').waitFor();
+      await alert.getByText('The desk lost its connection to the model.').waitFor();
       expect(await alert.textContent()).not.toMatch(/Error:|\bat \w+ \(|https?:|\.ts\b/);
-      const failed = lastAnswer(page).locator('[data-node=writer]');
+      const failed = lastAnswer(page).locator('[data-agent=Research]');
       expect(await failed.getAttribute('data-status')).toBe('error');
       await page.reload();
-      await page.getByText('The writer lost its connection to the model.').first().waitFor();
+      await page.getByText('The desk lost its connection to the model.').first().waitFor();
       await page.getByRole('button', { name: 'Retry' }).click();
-      await waitForAnswer(page);
+      await waitForEnd(page);
       expect(await page.getByRole('alert').count()).toBe(0);
       expect(await panel(page).locator('[data-role]').count()).toBe(2);
       expect(await lastAnswer(page).textContent()).toContain('attempt number 2, and it worked');
@@ -204,24 +198,24 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
     test('a server that cannot be reached is said so, and no message is lost', async () => {
       await open(fast);
       await send(page, 'clock');
-      await waitForAnswer(page);
+      await waitForEnd(page);
       await page.route('**/api/chat**', (route) => route.abort('connectionrefused'));
       await send(page, HARBOUR);
       await page.getByText('The server cannot be reached').waitFor();
       expect(await page.getByRole('alert').textContent()).not.toContain('this tab');
       await page.unroute('**/api/chat**');
       await page.getByRole('button', { name: 'Retry' }).click();
-      await waitForAnswer(page);
-      await expectWhole(page, 2);
+      await waitForEnd(page);
+      await expectDeskAnswer(page, 2);
     });
 
     test('a reload in mid-answer: it goes on to the full answer, nothing twice, one run', async () => {
-      await open(server);
+      await open(slow);
       await send(page, 'clock');
-      await waitForAnswer(page);
-      const { finished } = (await server.health()).runs;
+      await waitForEnd(page);
+      const { finished } = (await slow.health()).runs;
       await send(page, HARBOUR);
-      await waitForWriter(page);
+      await waitForGuide(page);
       await page.addInitScript(() => {
         const notices: string[] = [];
         Object.assign(window, { notices });
@@ -231,16 +225,16 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
         }).observe(document, { subtree: true, childList: true });
       });
       await page.reload();
-      await waitForWriter(page);
+      await waitForGuide(page);
       // Still being written, and can be stopped.
       await page.getByRole('button', { name: 'Stop' }).waitFor();
       expect(await lastAnswer(page).getAttribute('aria-busy')).toBe('true');
       await waitForEnd(page);
-      await expectWhole(page, 2);
+      await expectDeskAnswer(page, 2);
       expect(
         await page.evaluate(() => (window as unknown as { notices: string[] }).notices),
       ).toEqual([]);
-      expect((await server.health()).runs).toMatchObject({ active: 0, finished: finished + 1 });
+      expect((await slow.health()).runs).toMatchObject({ active: 0, finished: finished + 1 });
       expect(guest.complaints).toEqual([]);
     });
 
@@ -259,14 +253,14 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
       );
       await page.goto(url);
       await lastAnswer(page).locator('[data-usage]').waitFor();
-      await expectWhole(page);
+      await expectDeskAnswer(page);
     });
 
     test('a second window watches the same answer, and Stop there ends it for both', async () => {
       await open(server);
       const second = await openSecondWindow();
       await send(page, 'clock');
-      await lastAnswer(second).locator('[data-node=writer]').waitFor();
+      await lastAnswer(second).locator('[data-agent=Triage]').waitFor();
       await Promise.all([waitForEnd(page), waitForEnd(second)]);
       expect(await words(second)).toBe(await words(page));
       await send(second, HARBOUR);
@@ -283,7 +277,7 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
       await send(page, HARBOUR);
       await waitForTool(page);
       await page.getByRole('button', { name: 'New chat' }).click();
-      await panel(page).getByText('Three agents, one conversation.').waitFor();
+      await panel(page).getByText('A desk that asks first.').waitFor();
       expect(new URL(page.url()).hash).toMatch(/^#chat_[0-9a-z]{32,64}$/);
       await page.goBack();
       await waitForTool(page);
@@ -330,7 +324,7 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
         await loadAxe(page);
         expect(await audit(page)).toEqual([]);
         await send(page, HARBOUR);
-        await lastAnswer(page).locator('[data-node=writer][data-status=running]').waitFor();
+        await lastAnswer(page).locator('[data-agent=Research][data-status=running]').waitFor();
         expect(await audit(page)).toEqual([]);
         await waitForEnd(page);
         const folds = await lastAnswer(page).locator('button[aria-expanded=false]').all();
@@ -347,7 +341,7 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
       await open(server);
       await watchLayout(page);
       await send(page, HARBOUR);
-      await waitForAnswer(page);
+      await waitForEnd(page);
       const { shift, composerTops } = await seenLayout(page);
       console.log(`layout shift on the contract: ${shift.toFixed(4)}`);
       expect(shift).toBeLessThan(0.1);
@@ -357,9 +351,9 @@ describe.skipIf(!hasChromium)(`the tab on useChatStream${inBrowser}`, () => {
     test.each([375, 320])('at %i px nothing is wider than the screen', async (width) => {
       await open(fast, { viewport: { width, height: 700 } });
       expect(await overflow(page)).toBe(0);
-      for (const topic of ['Compare SSE and WebSockets', 'x'.repeat(300)]) {
+      for (const topic of [HARBOUR, 'Which berths have I booked?', 'x'.repeat(300)]) {
         await send(page, topic);
-        await waitForAnswer(page);
+        await waitForEnd(page);
         expect(await overflow(page)).toBe(0);
       }
     });

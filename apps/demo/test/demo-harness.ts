@@ -152,3 +152,27 @@ export async function expectWhole(page: Page, turns = 1): Promise<void> {
   expect((await answer.textContent())?.split('A language without a country')).toHaveLength(2);
   expect(await panel(page).locator('[data-notice]').count()).toBe(0);
 }
+
+/** The last answer is the desk's to `HARBOUR`, with all there is to it, and nothing twice. */
+export async function expectDeskAnswer(page: Page, turns = 1): Promise<void> {
+  expect(await panel(page).locator('[data-role=user]').count()).toBe(turns);
+  expect(await panel(page).locator('[data-role=assistant]').count()).toBe(turns);
+  const answer = lastAnswer(page);
+  const agents = await answer.locator('[data-agent][data-status=complete] > h3').allTextContents();
+  expect(agents.map((name) => name.match(/Triage|Research/g)?.join())).toEqual([
+    'Triage',
+    'Triage,Research',
+  ]);
+  expect(await answer.locator('[data-part=tool]').count()).toBe(2);
+  expect(await answer.locator('[data-part=sources] li').count()).toBe(3);
+  expect(await answer.locator('[data-usage]').count()).toBe(1);
+  const said = await answer.locator('[data-part=text]').allTextContents();
+  expect(said.join(' ').split('Sailors, merchants and porters')).toHaveLength(2);
+  expect(await panel(page).locator('[data-notice]').count()).toBe(0);
+}
+
+/** The desk has begun to answer `HARBOUR` from its guide, and is not done yet. */
+export async function waitForGuide(page: Page): Promise<void> {
+  const text = lastAnswer(page).locator('[data-part=text]');
+  await text.getByText('Sailors, merchants').waitFor();
+}

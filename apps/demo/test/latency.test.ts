@@ -65,8 +65,8 @@ async function watchStamps(page: Page): Promise<void> {
     Object.assign(window, { stamps });
     const known = { thinking: 0, text: 0 };
     const places = {
-      thinking: '[data-node=researcher] [data-part=reasoning] .prose',
-      text: '[data-node=writer] [data-part=text]',
+      thinking: ':is([data-node=researcher], [data-agent]) [data-part=reasoning] .prose',
+      text: ':is([data-node=writer], [data-agent]) [data-part=text]',
     };
     const observer = new MutationObserver(() => {
       for (const kind of ['thinking', 'text'] as const) {

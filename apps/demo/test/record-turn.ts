@@ -1,10 +1,11 @@
 import type { Page } from 'playwright-core';
 
 export type TurnRecord = {
-  /** As they were when the card was first seen. */
+  /** The input is what the card said while the tool ran. */
   tools: Array<{ name: string; input: string; states: string[] }>;
   steps: Array<{ node: string; states: string[] }>;
   thoughts: Array<{ openLengths: number[]; followedBy: string }>;
+  /** Of the text that answers, each time it grew. */
   writerLengths: number[];
 };
 
@@ -30,10 +31,12 @@ export function recordTurn(page: Page): Promise<TurnRecord> {
           ...card.querySelectorAll('button .truncate, .font-mono'),
         ].map((element) => element.textContent);
         record.tools[index] ??= { name, input, states: [] };
+        if (card.dataset.state === 'running') record.tools[index].input = input;
         pushNew(record.tools[index].states, card.dataset.state ?? '');
       }
-      for (const [index, step] of all('[data-node]').entries()) {
-        record.steps[index] ??= { node: step.dataset.node ?? '', states: [] };
+      for (const [index, step] of all('[data-node], [data-agent]').entries()) {
+        const { node = step.dataset.agent ?? '' } = step.dataset;
+        record.steps[index] ??= { node, states: [] };
         pushNew(record.steps[index].states, step.dataset.status ?? '');
       }
       for (const [index, thought] of all('[data-part=reasoning]').entries()) {
@@ -44,8 +47,10 @@ export function recordTurn(page: Page): Promise<TurnRecord> {
         const body = thought.querySelector('.prose')?.textContent ?? '';
         if (isOpen) pushNew(record.thoughts[index].openLengths, body.length);
       }
-      const writer = answer.querySelector('[data-node=writer] [data-part=text]');
-      if (writer?.textContent) pushNew(record.writerLengths, writer.textContent.length);
+      const length = all(
+        '[data-node=writer] [data-part=text], [data-agent=Research] [data-part=text]',
+      ).reduce((sum, { textContent }) => sum + (textContent?.length ?? 0), 0);
+      if (length > 0) pushNew(record.writerLengths, length);
     };
     const observer = new MutationObserver(observe);
     observer.observe(document.body, {

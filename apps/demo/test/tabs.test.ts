@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   type DemoServer,
-  expectWhole,
+  expectDeskAnswer,
   HARBOUR,
   hasChromium,
   inBrowser,
@@ -70,7 +70,7 @@ describe.skipIf(!hasChromium)(`the two tabs${inBrowser}`, () => {
     await send(page, HARBOUR);
     await expect.poll(async () => (await server.health()).runs.active).toBe(2);
     await page.getByRole('button', { name: 'Send' }).waitFor();
-    await expectWhole(page);
+    await expectDeskAnswer(page);
 
     await openTab(page, 'useChat');
     expect(await question()).toBe(SSE);
@@ -88,7 +88,7 @@ describe.skipIf(!hasChromium)(`the two tabs${inBrowser}`, () => {
     expect(await question()).toBe(SSE);
     await openTab(page, 'useChatStream');
     expect(await question()).toBe(HARBOUR);
-    await expectWhole(page);
+    await expectDeskAnswer(page);
     expect(guest.complaints).toEqual([]);
   });
 
@@ -99,16 +99,16 @@ describe.skipIf(!hasChromium)(`the two tabs${inBrowser}`, () => {
     await send(page, HARBOUR);
     await waitForTool(page);
     await page.getByRole('button', { name: 'New chat' }).click();
-    await panel(page).getByText('Three agents, one conversation.').waitFor();
+    await panel(page).getByText('A desk that asks first.').waitFor();
     await openTab(page, 'useChat');
     expect(await question()).toBe('clock');
 
     await page.goBack();
-    await panel(page).getByText('Three agents, one conversation.').waitFor();
+    await panel(page).getByText('A desk that asks first.').waitFor();
     expect(await selected()).toBe('useChatStream');
     await page.goBack();
     await page.getByRole('button', { name: 'Send' }).waitFor();
-    await expectWhole(page);
+    await expectDeskAnswer(page);
     await page.goBack();
     await expect.poll(selected).toBe('useChat');
     expect(await question()).toBe('clock');

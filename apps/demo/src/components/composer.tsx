@@ -6,6 +6,8 @@ import { PlaceSwitch } from './place-switch.tsx';
 type ComposerProps = {
   inputRef: RefObject<HTMLTextAreaElement | null>;
   isBusy: boolean;
+  /** What the input is for, in a few words. */
+  label: string;
   place: Place;
   placeNoteId: string;
   onPlaceChange(place: Place): void;
@@ -16,6 +18,7 @@ type ComposerProps = {
 export function Composer({
   inputRef,
   isBusy,
+  label,
   place,
   placeNoteId,
   onPlaceChange,
@@ -50,12 +53,12 @@ export function Composer({
     >
       <div className="grow px-2 pt-1.5 pb-2 leading-6" data-text={text}>
         <textarea
-          aria-label="Ask the three agents"
+          aria-label={label}
           className="bg-transparent outline-none placeholder:text-ink-soft"
           enterKeyHint="send"
           onChange={(event) => setText(event.target.value)}
           onKeyDown={onKeyDown}
-          placeholder="Ask the three agents…"
+          placeholder={`${label}…`}
           ref={inputRef}
           rows={1}
           value={text}

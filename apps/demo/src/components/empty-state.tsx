@@ -1,32 +1,28 @@
-import { SUGGESTIONS } from '../../flow/topics.ts';
+import type { Intro } from '../intros.ts';
 
-const ROUTE = [
-  { name: 'Researcher', does: 'looks things up' },
-  { name: 'Writer', does: 'drafts the answer' },
-  { name: 'Reviewer', does: 'has the last word' },
-];
+type EmptyStateProps = { intro: Intro; onAsk(message: string): void };
 
 /** What a newcomer sees: what this is, what will happen, and four ways to begin. */
-export function EmptyState({ onAsk }: { onAsk(message: string): void }) {
+export function EmptyState({ intro, onAsk }: EmptyStateProps) {
+  const { title, text, route, suggestions } = intro;
   return (
     <div className="scroller h-full">
       <div className="mx-auto flex min-h-full w-full max-w-3xl flex-col justify-center px-4 py-6 sm:px-6">
         <h2 className="font-serif text-[2.25rem] leading-[1.1] tracking-[-0.022em] text-balance sm:text-[3.25rem]">
-          Three agents, one conversation.
+          {title}
         </h2>
         <p className="mt-4 max-w-[34rem] leading-relaxed text-pretty text-ink-soft sm:text-lg sm:leading-relaxed">
-          Ask something and watch them pass it on. Sabir turns what they think, look up and write
-          into a chat, word by word, with nothing lost in between.
+          {text}
         </p>
 
         <ol className="mt-8 flex sm:mt-11">
-          {ROUTE.map(({ name, does }, index) => (
+          {route.map(({ name, does }, index) => (
             <li className="relative flex-1 pt-8" key={name}>
               <span
                 aria-hidden="true"
                 className="absolute top-0.5 left-0 size-4.5 rounded-full border-[1.5px] border-sea"
               />
-              {index < ROUTE.length - 1 ? <Passage /> : null}
+              {index < route.length - 1 ? <Passage /> : null}
               <span className="block font-serif text-lg leading-6 font-semibold">{name}</span>
               <span className="block text-xs text-ink-soft sm:text-sm">{does}</span>
             </li>
@@ -34,16 +30,16 @@ export function EmptyState({ onAsk }: { onAsk(message: string): void }) {
         </ol>
 
         <ul className="mt-8 grid gap-2.5 sm:mt-12 sm:grid-cols-2">
-          {SUGGESTIONS.map(({ title, message }) => (
-            <li key={title}>
+          {suggestions.map(({ title: name, message }) => (
+            <li key={name}>
               <button
                 className="grid h-full w-full content-start rounded-xl border border-line bg-raised px-4 py-3 text-left hover:border-sea motion-safe:transition-colors"
                 onClick={() => onAsk(message)}
                 type="button"
               >
-                <span className="text-[0.9375rem] font-semibold">{title}</span>
+                <span className="text-[0.9375rem] font-semibold">{name}</span>
                 <span className="mt-0.5 text-sm leading-snug text-ink-soft max-sm:hidden">
-                  {message === title ? 'An error, put kindly, and a retry that works' : message}
+                  {message === name ? 'An error, put kindly, and a retry that works' : message}
                 </span>
               </button>
             </li>

@@ -1,12 +1,15 @@
 import { isToolUIPart } from 'ai';
 import { memo } from 'react';
-import type { ChatMessage, ChatPart } from '../chat-message.ts';
+import type { AnswerQuestion } from '../chat.ts';
+import { type ChatMessage, openQuestion } from '../chat-message.ts';
 import type { Thoughts } from '../chat-storage.ts';
-import { toSteps } from '../to-steps.ts';
+import { toSources } from '../to-sources.ts';
+import { type Step as StepData, toSteps } from '../to-steps.ts';
 import { useHeldHeight } from '../use-held-height.ts';
 import { Markdown } from './markdown.tsx';
 import { Reasoning } from './reasoning.tsx';
-import { PendingStep, Step } from './step.tsx';
+import { Sources } from './sources.tsx';
+import { PendingStep, Step, toStepLook } from './step.tsx';
 import { ToolCard } from './tool-card.tsx';
 import { UsageLine } from './usage-line.tsx';
 
@@ -27,6 +30,7 @@ type AssistantMessageProps = {
   thoughts: Thoughts;
   isLive: boolean;
   isLast: boolean;
+  onAnswer?: AnswerQuestion | undefined;
 };
 
 export const AssistantMessage = memo(function AssistantMessage({
@@ -34,30 +38,40 @@ export const AssistantMessage = memo(function AssistantMessage({
   thoughts,
   isLive,
   isLast,
+  onAnswer,
 }: AssistantMessageProps) {
   const phase = isLive ? 'growing' : isLast ? 'settled' : 'past';
   const { outerRef, innerRef } = useHeldHeight(phase);
   const steps = toSteps(message?.parts ?? []);
+  const isWaiting = isLive && openQuestion(message) !== undefined;
+  // While words still come, a list below them would only be pushed around.
+  const sources = isLive && !isWaiting ? [] : toSources(message?.parts ?? []);
   return (
     <div ref={outerRef}>
       <article aria-busy={isLive} aria-label="Sabir" data-role="assistant" ref={innerRef}>
         {steps.map((step, position) => (
           <Step
             isLast={position === steps.length - 1}
-            isLive={isLive}
             key={step.key}
-            node={step.node}
+            look={toStepLook(step, {
+              ...{ isLast: position === steps.length - 1, isLive, isWaiting },
+              outcome: message?.metadata?.outcome,
+            })}
+            step={step}
           >
-            {step.parts.map(({ part, index }) => (
+            {step.parts.map(({ part, index, question }) => (
               <Part
                 durationMs={thoughts[`${message?.id}:${index}`]}
                 isLive={isLive}
                 key={`part-${index}`}
+                onAnswer={onAnswer}
                 part={part}
+                question={question}
               />
             ))}
           </Step>
         ))}
+        {sources.length > 0 ? <Sources sources={sources} /> : null}
         {steps.length === 0 && isLive ? <PendingStep /> : null}
         {message?.metadata?.usage && !isLive ? <UsageLine metadata={message.metadata} /> : null}
       </article>
@@ -65,9 +79,13 @@ export const AssistantMessage = memo(function AssistantMessage({
   );
 });
 
-type PartProps = { part: ChatPart; isLive: boolean; durationMs?: number };
+type PartProps = Pick<StepData['parts'][number], 'part' | 'question'> & {
+  isLive: boolean;
+  durationMs?: number | undefined;
+  onAnswer: AnswerQuestion | undefined;
+};
 
-function Part({ part, isLive, durationMs }: PartProps) {
+function Part({ part, question, isLive, durationMs, onAnswer }: PartProps) {
   if (part.type === 'text') {
     return (
       <div data-part="text">
@@ -79,6 +97,8 @@ function Part({ part, isLive, durationMs }: PartProps) {
     const isThinking = isLive && part.state === 'streaming';
     return <Reasoning durationMs={durationMs} isThinking={isThinking} text={part.text} />;
   }
-  if (isToolUIPart(part)) return <ToolCard isLive={isLive} part={part} />;
+  if (isToolUIPart(part)) {
+    return <ToolCard isLive={isLive} onAnswer={onAnswer} part={part} question={question} />;
+  }
   return null;
 }

@@ -1,46 +1,66 @@
 import type { ReactNode } from 'react';
+import type { Outcome } from '../chat-message.ts';
 import type { Step as StepData } from '../to-steps.ts';
 import { CheckIcon, CrossIcon } from './icons.tsx';
 
-type Look = 'running' | 'complete' | 'skipped' | 'error' | 'stopped';
+type Look = 'running' | 'waiting' | 'complete' | 'skipped' | 'error' | 'stopped';
 
 const LABELS: Record<Look, string> = {
   running: 'working',
+  waiting: 'waiting for you',
   complete: 'done',
   skipped: 'skipped',
   error: 'failed',
   stopped: 'stopped',
 };
 
-/** One node of the flow: a port of call on the route that runs down the answer. */
-export function Step({
-  node,
-  isLive,
-  isLast,
-  children,
-}: {
-  node: StepData['node'];
+type Situation = {
   isLive: boolean;
   isLast: boolean;
-  children: ReactNode;
-}) {
-  const look: Look =
-    node?.status === 'running' && !isLive ? 'stopped' : (node?.status ?? 'complete');
+  isWaiting: boolean;
+  outcome: Outcome | undefined;
+};
+
+/** A node says how it fares; an agent works until it hands over or the answer ends. */
+export function toStepLook({ node, agent }: StepData, situation: Situation): Look {
+  const { isLive, isLast, isWaiting, outcome } = situation;
+  if (node) return node.status === 'running' && !isLive ? 'stopped' : node.status;
+  if (!agent || !isLast || (!isLive && outcome === 'finished')) return 'complete';
+  if (isLive) return isWaiting ? 'waiting' : 'running';
+  return outcome === 'failed' ? 'error' : 'stopped';
+}
+
+type StepProps = { step: StepData; look: Look; isLast: boolean; children: ReactNode };
+
+/** One node of the flow, or one agent: a port of call on the route that runs down the answer. */
+export function Step({ step: { node, agent }, look, isLast, children }: StepProps) {
+  const name = agent?.name ?? (node && toName(node.id));
+  const label = agent && !isLast ? 'handed over' : LABELS[look];
+  const isUrgent = look === 'error' || look === 'waiting';
   return (
     <section
-      aria-label={node ? toName(node.id) : undefined}
+      aria-label={name}
       className={`relative animate-arrive pl-7 sm:pl-9 ${isLast ? '' : 'pb-9'}`}
+      data-agent={agent?.name}
       data-node={node?.id}
-      data-status={node ? look : undefined}
+      data-status={name ? look : undefined}
     >
-      {node ? (
+      {name ? (
         <>
           <Port look={look} />
           {isLast ? null : <Route />}
-          <h3 className="mb-3 flex items-baseline gap-2.5">
-            <span className="font-serif text-lg leading-6 font-semibold">{toName(node.id)}</span>
-            <span className={`text-xs ${look === 'error' ? 'text-terracotta' : 'text-ink-soft'}`}>
-              {LABELS[look]}
+          <h3 className="mb-3 flex flex-wrap items-baseline gap-x-2.5">
+            <span className="font-serif text-lg leading-6 font-semibold">
+              {agent?.from ? (
+                <span className="font-normal text-ink-soft">
+                  {agent.from} <span aria-hidden="true">→</span>
+                  <span className="sr-only">handed over to</span>{' '}
+                </span>
+              ) : null}
+              {name}
+            </span>
+            <span className={`text-xs ${isUrgent ? 'text-terracotta' : 'text-ink-soft'}`}>
+              {label}
             </span>
           </h3>
         </>
@@ -65,6 +85,7 @@ export function PendingStep() {
 function Port({ look }: { look: Look }) {
   const tone = {
     running: 'border-sea text-sea',
+    waiting: 'border-terracotta text-terracotta',
     complete: 'border-sea bg-sea text-on-sea',
     skipped: 'border-line-strong text-ink-soft',
     error: 'border-terracotta bg-terracotta text-paper',
@@ -77,7 +98,9 @@ function Port({ look }: { look: Look }) {
     >
       {look === 'complete' ? <CheckIcon /> : null}
       {look === 'error' ? <CrossIcon /> : null}
-      {look === 'running' ? <span className="size-2 animate-breathe rounded-full bg-sea" /> : null}
+      {look === 'running' || look === 'waiting' ? (
+        <span className="size-2 animate-breathe rounded-full bg-current" />
+      ) : null}
     </span>
   );
 }

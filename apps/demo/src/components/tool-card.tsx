@@ -1,29 +1,35 @@
-import type { DynamicToolUIPart, ToolUIPart } from 'ai';
 import { getToolName } from 'ai';
-import { type ReactNode, useId, useState } from 'react';
+import { type ReactNode, useId, useRef, useState } from 'react';
+import type { AnswerQuestion } from '../chat.ts';
+import type { Question } from '../chat-message.ts';
+import { TOOL_LABELS, type ToolPart, type ToolState, toToolState } from '../tool-state.ts';
+import { Approval } from './approval.tsx';
 import { CheckIcon, ChevronIcon, CrossIcon } from './icons.tsx';
 import { ScrollBox } from './scroll-box.tsx';
 
-type ToolPart = ToolUIPart | DynamicToolUIPart;
-type CardState = 'preparing' | 'running' | 'done' | 'failed' | 'stopped';
-
-const LABELS: Record<CardState, string> = {
-  preparing: 'Preparing',
-  running: 'Running',
-  done: 'Done',
-  failed: 'Failed',
-  stopped: 'Stopped',
+type ToolCardProps = {
+  part: ToolPart;
+  isLive: boolean;
+  /** What somebody was asked about this call. */
+  question?: Question | undefined;
+  onAnswer?: AnswerQuestion | undefined;
 };
 
-/** One call of a tool: a line that says what and how it went, and everything else behind a click. */
-export function ToolCard({ part, isLive }: { part: ToolPart; isLive: boolean }) {
-  const [isOpen, setIsOpen] = useState(false);
+/**
+ * One call of a tool: a line that says what and how it went, and everything else behind a click. A
+ * call that waits is open: nobody should allow what they have not seen.
+ */
+export function ToolCard({ part, isLive, question, onAnswer }: ToolCardProps) {
+  const [chosen, setChosen] = useState<boolean>();
   const bodyId = useId();
-  const state = toCardState(part, isLive);
+  const lineRef = useRef<HTMLButtonElement>(null);
+  const state = toToolState(part, question, isLive);
+  const isWaiting = state === 'waiting';
+  const isOpen = chosen ?? isWaiting;
   const name = getToolName(part);
   return (
     <div
-      className="overflow-hidden rounded-xl border border-line bg-raised"
+      className={`overflow-hidden rounded-xl border bg-raised ${isWaiting ? 'border-terracotta/55' : 'border-line'}`}
       data-part="tool"
       data-state={state}
     >
@@ -31,7 +37,8 @@ export function ToolCard({ part, isLive }: { part: ToolPart; isLive: boolean }) 
         aria-controls={bodyId}
         aria-expanded={isOpen}
         className="flex w-full items-center gap-2.5 px-3.5 py-2.5 text-left text-sm outline-offset-[-2px] hover:bg-sunken/60"
-        onClick={() => setIsOpen(!isOpen)}
+        onClick={() => setChosen(!isOpen)}
+        ref={lineRef}
         type="button"
       >
         <StateMark state={state} />
@@ -40,9 +47,9 @@ export function ToolCard({ part, isLive }: { part: ToolPart; isLive: boolean }) 
           <span className="truncate text-ink-soft">{toSummary(part.input)}</span>
         </span>
         <span
-          className={`shrink-0 text-xs ${state === 'failed' ? 'text-terracotta' : 'text-ink-soft max-sm:sr-only'}`}
+          className={`shrink-0 text-xs ${state === 'failed' || isWaiting ? 'text-terracotta' : 'text-ink-soft max-sm:sr-only'}`}
         >
-          {LABELS[state]}
+          {toLabel(state, question)}
         </span>
         <span
           className={`text-ink-soft motion-safe:transition-transform ${isOpen ? 'rotate-180' : ''}`}
@@ -64,6 +71,15 @@ export function ToolCard({ part, isLive }: { part: ToolPart; isLive: boolean }) 
           </div>
         </div>
       </div>
+      {question && onAnswer ? (
+        <Approval
+          isOpen={isWaiting}
+          onAnswer={onAnswer}
+          onSent={() => lineRef.current?.focus()}
+          question={question}
+          toolName={name}
+        />
+      ) : null}
     </div>
   );
 }
@@ -81,30 +97,30 @@ function Detail({ label, children }: { label: string; children: ReactNode }) {
   );
 }
 
-function StateMark({ state }: { state: CardState }) {
-  const tone = {
-    preparing: 'text-ink-soft',
-    running: 'text-sea',
-    done: 'text-olive',
-    failed: 'text-terracotta',
-    stopped: 'text-ink-soft',
-  }[state];
+const TONES: Partial<Record<ToolState, string>> = {
+  running: 'text-sea',
+  waiting: 'text-terracotta',
+  done: 'text-olive',
+  failed: 'text-terracotta',
+};
+
+function StateMark({ state }: { state: ToolState }) {
+  const isGoing = state === 'preparing' || state === 'running' || state === 'waiting';
   return (
-    <span aria-hidden="true" className={`grid size-3.5 shrink-0 place-items-center ${tone}`}>
+    <span
+      aria-hidden="true"
+      className={`grid size-3.5 shrink-0 place-items-center ${TONES[state] ?? 'text-ink-soft'}`}
+    >
       {state === 'done' ? <CheckIcon /> : null}
-      {state === 'failed' || state === 'stopped' ? <CrossIcon /> : null}
-      {state === 'running' || state === 'preparing' ? (
-        <span className="size-2 animate-breathe rounded-full bg-current" />
-      ) : null}
+      {isGoing ? <span className="size-2 animate-breathe rounded-full bg-current" /> : null}
+      {isGoing || state === 'done' ? null : <CrossIcon />}
     </span>
   );
 }
 
-function toCardState(part: ToolPart, isLive: boolean): CardState {
-  if (part.state === 'output-available') return 'done';
-  if (part.state === 'output-error' || part.state === 'output-denied') return 'failed';
-  if (!isLive) return 'stopped';
-  return part.state === 'input-streaming' ? 'preparing' : 'running';
+function toLabel(state: ToolState, question: Question | undefined): string {
+  const isApproved = question && (state === 'running' || state === 'done');
+  return isApproved ? `Approved, ${TOOL_LABELS[state].toLowerCase()}` : TOOL_LABELS[state];
 }
 
 /** The first text of the input: mostly the query, the path or the command. */
