@@ -102,7 +102,10 @@ describe('chunks by way of the contract', () => {
     }
     const read = overSse(encodeAll(chunks));
     expect(foldChunks(decodeAll(read))).toEqual(foldChunks(chunks));
-    expect(verifyChunks(decodeAll(read))).toEqual([]);
+    expect(verifyChunks(decodeAll(read), { aiSdk: 7 })).toEqual([]);
+    // What every client can take is still that.
+    const isPortable = verifyChunks(chunks).length === 0;
+    if (isPortable) expect(verifyChunks(decodeAll(read))).toEqual([]);
   });
 
   const sound = SEQUENCES.map(([name, , chunks]) => {

@@ -15,7 +15,7 @@ import type {
 } from './events.ts';
 import { decide, type InterruptedState } from './interrupted-state.ts';
 import { type AgentInputItem, toAgentInput } from './to-agent-input.ts';
-import { readRun, type StreamedRun } from './to-chunks.ts';
+import { openRun, type StreamedRun } from './to-chunks.ts';
 import { createOpenAIAgentsTranslator, type OpenAIAgentsTranslator } from './translate.ts';
 
 /** A run that waits for somebody's word, as it outlives the process that asked. */
@@ -185,9 +185,10 @@ export function createAgentTurns(options: AgentTurnsOptions) {
         }
       }
       const running = await run(agent, state ?? (await inputOf(turn, runOptions)), runOptions);
-      for await (const chunk of readRun(running, translator)) {
-        said.push(chunk);
-        yield chunk;
+      const { next } = openRun(running, translator);
+      for (let chunks = await next(); chunks; chunks = await next()) {
+        said.push(...chunks);
+        yield* chunks;
       }
       const interruptions = running.interruptions ?? [];
       if (interruptions.length === 0) return;

@@ -21,7 +21,7 @@ import type { Chunk } from '../../chunks.ts';
 import { createDowngrade } from '../../downgrade.ts';
 import { foldChunks } from '../../fold.ts';
 import { verifyChunks } from '../../verify.ts';
-import { readRun, type StreamedRun } from './to-chunks.ts';
+import { openRun } from './to-chunks.ts';
 import { createOpenAIAgentsTranslator } from './translate.ts';
 
 watchRejections();
@@ -65,7 +65,8 @@ async function play(sdk: Sdk, generated: GeneratedRun): Promise<Chunk[]> {
   try {
     for (let state: unknown; ; ) {
       const run = await sdk.run(agent, (state ?? 'Hi') as string, { stream: true });
-      for await (const chunk of readRun(run as StreamedRun, translator)) chunks.push(chunk);
+      const { next } = openRun(run, translator);
+      for (let said = await next(); said; said = await next()) chunks.push(...said);
       const { interruptions } = run;
       if (interruptions.length === 0) break;
       state = run.state;

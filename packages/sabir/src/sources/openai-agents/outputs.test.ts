@@ -37,6 +37,20 @@ describe('files of tools', () => {
     ]);
   });
 
+  it('plays what the model says, and writes it down', () => {
+    const spoken = (part: object) =>
+      seen([item('message_output_created', { content: [{ type: 'audio', ...part }] })]);
+    const audio = 'aGk=';
+    expect(spoken({ audio, format: 'mp3', transcript: 'Ahoy' })).toEqual([
+      'says Ahoy',
+      'file audio/mp3',
+    ]);
+    const providerData = { transcript: 'Ahoy', format: 'pcm16' };
+    expect(spoken({ audio, providerData })).toEqual(['says Ahoy', 'file audio/pcm16']);
+    expect(spoken({ audio })).toEqual(['file audio/wav']);
+    expect(spoken({ audio: { id: 'audio_1' } })).toEqual([]);
+  });
+
   it('carries a file of many bytes', () => {
     const bytes = new Uint8Array(100_000).fill(7);
     const [[, url] = []] = filesOf({ type: 'file', file: { data: bytes } });

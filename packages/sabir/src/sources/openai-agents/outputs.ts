@@ -58,8 +58,9 @@ function filesOf({ type, output }: Loose): FileChunk[] {
   });
 }
 
-/** An image or a file of a tool or a message, in each of the forms that the SDK knows. */
+/** An image, a file or a sound of a tool or a message, in each of the forms that the SDK knows. */
 export function fileOf(part: Loose): FileChunk | undefined {
+  if (part.type === 'audio') return soundOf(part);
   const isImage = part.type === 'image' || part.type === 'input_image';
   if (!isImage && part.type !== 'file' && part.type !== 'input_file') return undefined;
   const given = isImage ? part.image : part.file;
@@ -69,6 +70,14 @@ export function fileOf(part: Loose): FileChunk | undefined {
   if (text === undefined) return undefined;
   const url = toUrl(text, mediaType || 'application/octet-stream');
   return { type: 'file', url, mediaType: mediaTypeOf(url) ?? (mediaType || guessType(url)) };
+}
+
+/** What is only the id of a sound elsewhere can be played by nobody here. */
+function soundOf({ audio, format, providerData }: Loose): FileChunk | undefined {
+  const data = textOf(audio);
+  const said = textOf(format) ?? (isLoose(providerData) ? textOf(providerData.format) : undefined);
+  const mediaType = `audio/${said ?? 'wav'}`;
+  return data ? { type: 'file', url: toUrl(data, mediaType), mediaType } : undefined;
 }
 
 /** Addresses stay; base64 becomes one. */

@@ -47,78 +47,105 @@ export function toChunks(
   run: StreamedRun | Promise<StreamedRun>,
   options: OpenAIAgentsOptions = {},
 ): ReadableStream<Chunk> {
-  const left = new AbortController();
-  const chunks = readTurn(run, options, left.signal);
+  const turn = openTurn(run, options);
   return new ReadableStream<Chunk>({
     async pull(controller) {
-      const { done, value } = await chunks.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
+      const chunks = await turn.next();
+      if (!chunks) controller.close();
+      else for (const chunk of chunks) controller.enqueue(chunk);
     },
-    async cancel() {
-      left.abort();
-      await chunks.return();
-    },
+    cancel: () => turn.leave(),
   });
 }
 
-async function* readTurn(
-  given: StreamedRun | Promise<StreamedRun>,
-  options: OpenAIAgentsOptions,
-  left: AbortSignal,
-): AsyncGenerator<Chunk, void, undefined> {
+/** The chunks of a turn that is one run, as many as an event makes at a time; then undefined. */
+function openTurn(given: StreamedRun | Promise<StreamedRun>, options: OpenAIAgentsOptions) {
   let translator: OpenAIAgentsTranslator | undefined;
-  try {
+  let reading: RunReading | undefined;
+  let hasLeft = false;
+
+  async function open(): Promise<RunReading> {
     const run = await given;
     const agent = nameOf(run.currentAgent);
     translator = createOpenAIAgentsTranslator({
       ...(agent !== undefined && { agent }),
       ...options,
     });
-    yield* readRun(run, translator, left);
-    const interruptions = run.interruptions ?? [];
-    if (interruptions.length > 0) {
-      yield* translator.push({ type: 'run_interrupted', interruptions });
-      yield* translator.end({ status: 'paused' });
-    } else yield* translator.end({ status: run.cancelled ? 'stopped' : 'finished' });
-  } catch (error) {
-    yield* (translator ?? createOpenAIAgentsTranslator(options)).end(undefined, error ?? 'unknown');
+    reading = openRun(run, translator);
+    if (hasLeft) reading.leave();
+    return reading;
   }
+
+  async function read(): Promise<Chunk[]> {
+    try {
+      const { next, run } = reading ?? (await open());
+      const chunks = await next();
+      return chunks ?? endOf(run, translator as OpenAIAgentsTranslator);
+    } catch (error) {
+      translator ??= createOpenAIAgentsTranslator(options);
+      return translator.end(undefined, error ?? 'unknown');
+    }
+  }
+
+  return {
+    next: async () => (translator?.ended ? undefined : read()),
+    leave(): void {
+      hasLeft = true;
+      reading?.leave();
+    },
+  };
 }
 
-/**
- * The chunks of one run, which the turn may outlive. Throws what the run throws. When its reader has
- * left, the run is stopped.
- */
-export async function* readRun(
-  run: StreamedRun,
-  translator: OpenAIAgentsTranslator,
-  left?: AbortSignal,
-): AsyncGenerator<Chunk, void, undefined> {
+function endOf(run: StreamedRun, translator: OpenAIAgentsTranslator): Chunk[] {
+  const interruptions = run.interruptions ?? [];
+  if (interruptions.length === 0) {
+    return translator.end({ status: run.cancelled ? 'stopped' : 'finished' });
+  }
+  return [
+    ...translator.push({ type: 'run_interrupted', interruptions }),
+    ...translator.end({ status: 'paused' }),
+  ];
+}
+
+type RunReading = ReturnType<typeof openRun>;
+
+/** One run, which its turn may outlive. */
+export function openRun(run: StreamedRun, translator: OpenAIAgentsTranslator) {
   const { completed } = run;
+  const events = readerOf(run);
+  let hasLeft = false;
   // Whoever leaves early does not wait for it, and must not die of how it ends.
   completed.catch(() => undefined);
-  for await (const event of eventsOf(run, left)) yield* translator.push(event);
-  if (!left?.aborted) await completed;
+  return {
+    run,
+    /** What the next events say; undefined when the run is over. Throws what the run throws. */
+    async next(): Promise<Chunk[] | undefined> {
+      for (;;) {
+        const { done, value } = await events.read();
+        if (done) break;
+        const chunks = translator.push(value);
+        if (chunks.length > 0) return chunks;
+      }
+      if (!hasLeft) await completed;
+      return undefined;
+    },
+    /** Stops the run. */
+    leave(): void {
+      hasLeft = true;
+      events.cancel().catch(() => undefined);
+    },
+  };
 }
 
-async function* eventsOf(
-  run: StreamedRun,
-  left: AbortSignal | undefined,
-): AsyncGenerator<RunStreamEvent | undefined, void, undefined> {
+function readerOf(run: StreamedRun): EventReader {
   const stream = run.toStream?.() as { getReader(): EventReader } | undefined;
-  const reader = left && stream?.getReader();
-  if (!reader) {
-    yield* run;
-    return;
-  }
-  const stop = () => void reader.cancel().catch(() => undefined);
-  left.addEventListener('abort', stop);
-  if (left.aborted) stop();
-  try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
-  } finally {
-    left.removeEventListener('abort', stop);
-    stop();
-  }
+  if (stream) return stream.getReader();
+  const iterator = run[Symbol.asyncIterator]();
+  return {
+    read: async () => {
+      const { done = false, value } = await iterator.next();
+      return { done, value };
+    },
+    cancel: async () => iterator.return?.(),
+  };
 }

@@ -195,7 +195,10 @@ export function createOpenAIAgentsTranslator(
     const isTold = isStreamed('text', id);
     for (const part of content as unknown[]) {
       if (!isLoose(part)) continue;
-      const { refusal, text, providerData } = part;
+      const { refusal, providerData } = part;
+      // What is spoken is written too.
+      const text =
+        part.text ?? part.transcript ?? (isLoose(providerData) && providerData.transcript);
       if (typeof text === 'string' && !isTold) write('text', `${id ?? ''}`, text);
       if (typeof refusal === 'string' && !hasRefused) refuse(refusal);
       const file = fileOf(part);
