@@ -1,5 +1,5 @@
 /**
- * `npm run mutate`: breaks each translator in one place at a time and runs its tests. A mutant that
+ * `npm run mutate [-- source]`: breaks each translator in one place at a time and runs its tests. A mutant that
  * no test notices shows a mapping nobody checks. At least 90 % must be caught.
  */
 import { spawnSync } from 'node:child_process';
@@ -9,6 +9,8 @@ import ts from 'typescript';
 import { ROOT } from './run-command.ts';
 
 const REQUIRED = 0.9;
+/** The one source to try, if not all. */
+const [, , ONLY] = process.argv;
 const PACKAGE = join(ROOT, 'packages/sabir');
 // Beside the package, so that paths out of it still lead where they did.
 const COPY = join(ROOT, 'packages/.mutants');
@@ -68,7 +70,8 @@ for (const name of ['src', 'test', 'vitest.config.ts', 'tsconfig.json']) {
 let caught = 0;
 const survivors: string[] = [];
 try {
-  for (const source of readdirSync(join(COPY, 'src/sources'))) {
+  const sources = readdirSync(join(COPY, 'src/sources'));
+  for (const source of sources.filter((name) => ONLY === undefined || name === ONLY)) {
     const folder = `src/sources/${source}`;
     const path = join(COPY, folder, 'translate.ts');
     const original = readFileSync(path, 'utf8');
