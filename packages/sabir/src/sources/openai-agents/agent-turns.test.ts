@@ -30,7 +30,7 @@ function textStore(store: Map<string, string>): PendingRuns {
   return {
     get: async (key) => JSON.parse(store.get(key) ?? 'null') ?? undefined,
     set: async (key, run) => void store.set(key, JSON.stringify(run)),
-    delete: async (key) => void store.delete(key),
+    delete: async (key) => store.delete(key),
   };
 }
 
@@ -249,6 +249,72 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
     expect((await second.olga.answer('approve-a', true)).status).toBe(202);
     await second.ended();
     expect(second.deleted).toEqual(['a']);
+  });
+
+  it('runs a tool once, whoever answers wherever it waits', async () => {
+    const store = new Map<string, string>();
+    const first = start(sdk, { script: ASKS, store });
+    await readChunks(await first.carl.post(chatBody('go'), SEVEN));
+    // Another process, which knows nothing of the first but what is stored.
+    const second = start(sdk, { script: ASKS.slice(1), store });
+    expect((await second.carl.answer('approve-a', true)).status).toBe(202);
+    await second.ended();
+    expect((await first.carl.answer('approve-a', true)).status).toBe(202);
+    expect((await first.ended()).outcome).toBe('failed');
+    expect([first.deleted, second.deleted]).toEqual([[], ['a']]);
+  });
+
+  it('does not run a tool again whose process ended behind it', async () => {
+    const store = new Map<string, string>();
+    const hanging: Script = [{ outputs: [call('a')] }, { outputs: [call('b')] }];
+    const first = start(sdk, { script: hanging, store });
+    await readChunks(await first.carl.post(chatBody('go'), SEVEN));
+    const before = new Map(store);
+    await first.carl.answer('approve-a', true);
+    await eventually(() => first.deleted.length === 1, 'the tool');
+    await eventually(
+      () => store.size === 1 && [...store.values()][0] !== [...before.values()][0],
+      'b',
+    );
+    const second = start(sdk, { script: [], store });
+    const sse = openSse(await second.carl.resume());
+    expect((await openQuestion(sse)).questionId).toBe('approve-b');
+    await sse.leave();
+  });
+
+  it('stays the run of who asked, whoever comes back first', async () => {
+    const store = new Map<string, string>();
+    const users: unknown[] = [];
+    const options: AgentTurnsOptions['options'] = ({ user }) => {
+      users.push(user);
+      return {};
+    };
+    const first = start(sdk, { script: ASKS, store, options });
+    await readChunks(await first.carl.post(chatBody('go'), SEVEN));
+    await first.gateway.close();
+    const second = start(sdk, { script: ASKS.slice(1), store, options });
+    await second.olga.answer('approve-a', true);
+    await second.ended();
+    expect(users).toEqual([{ id: 'carl' }, { id: 'carl' }]);
+  });
+
+  it('says that it is too late for what cannot be read any more, until another message comes', async () => {
+    const store = new Map([
+      ['["s1","c1"]', JSON.stringify({ messageId: 'm', state: '{', chunks: [] })],
+    ]);
+    const warn: string[] = [];
+    const logger = { warn: (message: string) => void warn.push(message) };
+    const { carl, finished } = start(sdk, { script: [say('ok')], store, logger });
+    const sse = openSse(await carl.resume());
+    await sse.ended;
+    expect(sse.chunks().find(({ type }) => type === 'error')).toEqual({
+      type: 'error',
+      errorText: 'The question is no longer open.',
+    });
+    expect(warn).toEqual(['the run that waits could not be read']);
+    await readChunks(await carl.post(chatBody('go on')));
+    await eventually(() => finished.length === 2, 'both ends');
+    expect(store.size).toBe(0);
   });
 
   it('leaves a question to the owner whose terms could not be found', async () => {

@@ -1,6 +1,6 @@
 import type { Chunk } from '../../chunks.ts';
 import { compactChunks } from '../../compact.ts';
-import { QUESTION_EXPIRED, SabirError } from '../../errors.ts';
+import { QUESTION_ANSWERED, QUESTION_EXPIRED, SabirError } from '../../errors.ts';
 import { foldChunks } from '../../fold.ts';
 import type { UIMessage } from '../../message.ts';
 import type { Logger } from '../../translator.ts';
@@ -21,6 +21,8 @@ import { createOpenAIAgentsTranslator, type OpenAIAgentsTranslator } from './tra
 /** A run that waits for somebody's word, as it outlives the process that asked. */
 export type PendingRun = {
   messageId: string;
+  /** Whose run it is: who asked, not who happens to come back first. */
+  userId: string;
   /** The run, in the SDK's own serialisation. */
   state: string;
   /** What viewers have been told, the questions included. */
@@ -31,6 +33,7 @@ export type PendingRun = {
 export interface PendingRuns {
   get(chatKey: string): PendingRun | undefined | Promise<PendingRun | undefined>;
   set(chatKey: string, run: PendingRun): unknown;
+  /** `false` if there was nothing to delete: then somebody else has gone on with the run. */
   delete(chatKey: string): unknown;
 }
 
@@ -109,34 +112,44 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     return items.length > 0 ? items : turn.text;
   }
 
-  /** A store that fails costs the question its second life, not its first. */
-  async function tend(what: string, run: () => unknown): Promise<void> {
+  /** False if it could not be stored. That costs the question its second life, not its first. */
+  async function keep(chatKey: string, run: () => PendingRun): Promise<boolean> {
+    if (!RunState) return false;
     try {
-      await run();
+      await pending.set(chatKey, run());
+      return true;
     } catch (error) {
-      options.logger?.warn(`the run that waits could not be ${what}`, { error });
+      options.logger?.warn('the run that waits could not be stored', { error });
+      return false;
     }
   }
 
-  async function keep(
-    chatKey: string,
-    told: Omit<PendingRun, 'state'>,
-    state: InterruptedState,
-  ): Promise<void> {
-    if (!RunState) return;
-    await tend('stored', () => pending.set(chatKey, { ...told, state: state.toString() }));
+  async function forget(chatKey: string): Promise<void> {
+    try {
+      await pending.delete(chatKey);
+    } catch (error) {
+      options.logger?.warn('the run that waits could not be deleted', { error });
+    }
   }
 
-  async function forget(chatKey: string): Promise<void> {
-    await tend('deleted', () => pending.delete(chatKey));
+  /** Before its tools run: whatever happens from here on, they do not run a second time. */
+  async function take(chatKey: string): Promise<void> {
+    const isThere = await pending.delete(chatKey);
+    if (isThere === false) throw new SabirError(QUESTION_ANSWERED);
   }
 
   async function restore(turn: AgentTurn) {
     const saved = await pending.get(turn.chatKey);
     // Answered elsewhere, or its time ran out, since the gateway looked.
     if (!saved || !RunState) throw new SabirError(QUESTION_EXPIRED);
-    const state = await RunState.fromString(agent as never, saved.state);
-    return { saved, state: state as InterruptedState };
+    try {
+      const state = (await RunState.fromString(agent as never, saved.state)) as InterruptedState;
+      return { saved, state, message: foldChunks(saved.chunks) };
+    } catch (cause) {
+      // It stays where it is: the next message of the chat takes it away.
+      options.logger?.warn('the run that waits could not be read', { error: cause });
+      throw new SabirError(QUESTION_EXPIRED, undefined, { cause });
+    }
   }
 
   /** What `asUpstream` asks after a restart: whether a run of this chat waits. */
@@ -173,16 +186,18 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     begun: { state: InterruptedState; said: Chunk[] } | undefined,
     withdrawal: AbortSignal,
   ): AsyncGenerator<Chunk, void, undefined> {
-    const { chatKey, messageId, signal } = turn;
+    const { chatKey, messageId, user, signal } = turn;
     const runOptions = { ...(await options.options?.(turn)), stream: true, signal };
     let said = begun?.said ?? [];
     let state = begun?.state;
+    let isKept = begun !== undefined;
     for (;;) {
       if (state) {
         for await (const chunk of waitForAnswers(turn, state, translator, withdrawal)) {
           said.push(chunk);
           yield chunk;
         }
+        if (isKept) await take(chatKey);
       }
       const running = await run(agent, state ?? (await inputOf(turn, runOptions)), runOptions);
       const { next } = openRun(running, translator);
@@ -197,25 +212,27 @@ export function createAgentTurns(options: AgentTurnsOptions) {
       said = compactChunks([...said, ...questions]);
       withdrawal.throwIfAborted();
       // Before anybody is asked: whoever answers finds what to go on with.
-      await keep(chatKey, { messageId, chunks: said }, state);
+      const waits = { messageId, userId: user.id, chunks: said, state };
+      isKept = await keep(chatKey, () => ({ ...waits, state: waits.state.toString() }));
       yield* questions;
     }
   }
 
   return {
-    async *answer(turn: AgentTurn): AsyncGenerator<Chunk, void, undefined> {
-      const { chatKey, messageId, signal, isRestored } = turn;
+    async *answer(given: AgentTurn): AsyncGenerator<Chunk, void, undefined> {
+      const { chatKey, messageId, signal, isRestored } = given;
       waiting.get(chatKey)?.abort();
       const withdrawal = new AbortController();
       waiting.set(chatKey, withdrawal);
-      const restored = isRestored ? await restore(turn) : undefined;
-      const said = restored ? [...restored.saved.chunks] : [];
+      const restored = isRestored ? await restore(given) : undefined;
       if (!isRestored) await forget(chatKey);
+      const said = restored ? [...restored.saved.chunks] : [];
+      const turn = restored ? { ...given, user: asker(given.user, restored.saved) } : given;
       const { question, agent: _, ...shared } = options;
       const translator = createOpenAIAgentsTranslator({
         ...{ ...shared, agent: agent.name, messageId, approvals: true },
         ...(question && { question: (request) => question(request, turn) }),
-        ...(restored && { message: foldChunks(said) }),
+        ...(restored && { message: restored.message }),
       });
       yield* said;
       const begun = restored && { state: restored.state, said };
@@ -238,6 +255,11 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     },
     ...(RunState && { waiting: findWaiting }),
   };
+}
+
+/** Of somebody else than who came back no more is known than the id. */
+function asker(user: User, { userId }: PendingRun): User {
+  return user.id === userId ? user : { id: userId };
 }
 
 /** Somebody stopped the turn. One that was let go, as when the gateway restarts, may still go on. */
