@@ -181,7 +181,7 @@ export function expectedOf(run: GeneratedRun, failedText: string): string[] {
       const output = JSON.stringify(JSON.stringify({ assistant: AGENTS[agent] }));
       parts.splice(handoff.at, 0, [`${transferTo(agent)}({}) = ${output}`]);
     }
-    lines.push(...parts.flat(), ...acts.flatMap(afterwards));
+    lines.push(...parts.flat(), ...acts.flatMap(filesOf), ...acts.flatMap(questionsOf));
   }
   const { acts, ending } = run.last;
   if ('failure' in ending) return lines;
@@ -228,9 +228,13 @@ function linesOf(act: Act, approvals: boolean, failedText: string, cited: Set<st
   }
 }
 
-/** What comes when the response is over: the files of tools, and questions. */
-function afterwards({ kind }: Act): string[] {
+/** What comes when the response is over: the files of tools. */
+function filesOf({ kind }: Act): string[] {
   if (kind === 'chart') return ['file image/png'];
-  if (kind === 'report') return ['file application/pdf'];
+  return kind === 'report' ? ['file application/pdf'] : [];
+}
+
+/** What comes when the run has stopped for it. */
+function questionsOf({ kind }: Act): string[] {
   return kind === 'remove' ? ['asks Allow remove? answered'] : [];
 }

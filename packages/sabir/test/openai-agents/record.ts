@@ -43,7 +43,7 @@ export async function record(sdk: Sdk, scenario: Scenario): Promise<unknown[]> {
       state = run.state;
       push({ type: 'run_interrupted', interruptions });
       for (const { item, answer } of decide(state, answers)) {
-        const approvalId = translator.approvalIdOf(item);
+        const approvalId = translator.approvalIdsOf([item])[0] as string;
         if (answer === 'expired') push({ type: 'approval_expired', approvalId });
         else push({ type: 'approval_answered', approvalId, ...answer });
       }

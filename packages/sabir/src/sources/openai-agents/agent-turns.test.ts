@@ -251,6 +251,101 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
     expect(second.deleted).toEqual(['a']);
   });
 
+  it('keeps an answer that was taken, also when others are missing as the process ends', async () => {
+    const script = [{ outputs: [call('a'), call('b')] }, say('Done.')];
+    const store = new Map<string, string>();
+    const first = start(sdk, { script, store });
+    await readChunks(await first.carl.post(chatBody('go'), SEVEN));
+    await first.carl.answer('approve-a', { approved: false, reason: 'Never.' });
+    await eventually(() => [...store.values()][0]?.includes('Never.'), 'the answer in the store');
+    await first.gateway.close();
+    const second = start(sdk, { script: script.slice(1), store });
+    const sse = openSse(await second.carl.resume());
+    await openQuestion(sse);
+    expect((await second.carl.answer('approve-a', true)).status).toBe(409);
+    await second.carl.answer('approve-b', true);
+    const { message } = await second.ended();
+    expect(second.deleted).toEqual(['b']);
+    expect(toolsOf(message)).toMatchObject([
+      { state: 'output-denied' },
+      { state: 'output-available' },
+    ]);
+    expect(JSON.stringify(second.inputs.at(-1))).toContain('Never.');
+  });
+
+  it('asks nobody before it is stored, and asks when a store does not answer', async () => {
+    let isStored = false;
+    const held = Promise.withResolvers<void>();
+    const pending: PendingRuns = {
+      get: () => undefined,
+      set: async () => {
+        await held.promise;
+        isStored = true;
+      },
+      delete: () => undefined,
+    };
+    const { carl, ended } = start(sdk, { script: ASKS, pending });
+    const sse = openSse(await carl.post(chatBody('go')));
+    await sse.until(() => sse.raw().includes('tool-input-available'));
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect([isStored, questionsOf(sse.chunks())]).toEqual([false, []]);
+    held.resolve();
+    await openQuestion(sse);
+    await carl.answer('approve-a', true);
+    expect((await ended()).outcome).toBe('finished');
+  });
+
+  it('asks about every call that has the same id as another, and makes only those it may', async () => {
+    const { Agent, run, RunState, tool } = sdk;
+    const gone: string[] = [];
+    const remove = tool({
+      name: 'remove',
+      description: 'Removes a file.',
+      parameters: z.object({ path: z.string() }),
+      needsApproval: true,
+      execute: async ({ path }) => {
+        gone.push(path);
+        return 'gone';
+      },
+    });
+    const helper = (name: string, path: string) =>
+      new Agent({
+        name,
+        tools: [remove],
+        model: scriptedModel(sdk, [
+          { outputs: [{ call: 'remove', input: { path }, callId: 'call_0' }] },
+          say('ok'),
+        ]),
+      }).asTool({ toolName: name, toolDescription: name });
+    const agent = new Agent({
+      name: 'Desk',
+      tools: [helper('one', 'tmp.log'), helper('two', 'payroll.db')],
+      model: scriptedModel(sdk, [
+        {
+          outputs: [
+            { call: 'one', input: { input: 'go' }, callId: 'call_0' },
+            { call: 'two', input: { input: 'go' }, callId: 'call_1' },
+          ],
+        },
+        say('Done.'),
+      ]),
+    });
+    const turns = createAgentTurns({ agent, run, RunState });
+    const gateway = createTestGateway(asUpstream(turns.answer, turns));
+    const carl = createUser(gateway, 'carl');
+    const sse = openSse(await carl.post(chatBody('go')));
+    await sse.until(() => questionsOf(sse.chunks()).length === 2);
+    const asked = toolsOf(foldChunks(sse.chunks())).filter(({ type }) => type === 'tool-remove');
+    expect(asked.map(({ input }) => input)).toEqual([{ path: 'tmp.log' }, { path: 'payroll.db' }]);
+    const [first, second] = questionsOf(sse.chunks());
+    expect(first?.questionId).not.toBe(second?.questionId);
+    await carl.answer(first?.questionId, true);
+    await carl.answer(second?.questionId, false);
+    await sse.ended;
+    // Some releases know calls by their ids alone, so that one no keeps both from being made.
+    expect(gone).toEqual([]);
+  });
+
   it('runs a tool once, whoever answers wherever it waits', async () => {
     const store = new Map<string, string>();
     const first = start(sdk, { script: ASKS, store });
@@ -298,23 +393,29 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
     expect(users).toEqual([{ id: 'carl' }, { id: 'carl' }]);
   });
 
-  it('says that it is too late for what cannot be read any more, until another message comes', async () => {
-    const store = new Map([
-      ['["s1","c1"]', JSON.stringify({ messageId: 'm', state: '{', chunks: [] })],
-    ]);
-    const warn: string[] = [];
-    const logger = { warn: (message: string) => void warn.push(message) };
-    const { carl, finished } = start(sdk, { script: [say('ok')], store, logger });
+  it('shows what was said where nobody can go on with it, and asks no more', async () => {
+    const store = new Map<string, string>();
+    const first = start(sdk, { script: ASKS, store });
+    await readChunks(await first.carl.post(chatBody('go'), SEVEN));
+    await first.gateway.close();
+    const [[key, text] = ['', '']] = store;
+    store.set(key, JSON.stringify({ ...JSON.parse(text), state: '{"secret":' }));
+    const warnings: unknown[] = [];
+    const logger = { warn: (...given: unknown[]) => void warnings.push(given) };
+    const { carl, ended } = start(sdk, { script: [], store, logger });
     const sse = openSse(await carl.resume());
     await sse.ended;
     expect(sse.chunks().find(({ type }) => type === 'error')).toEqual({
       type: 'error',
       errorText: 'The question is no longer open.',
     });
-    expect(warn).toEqual(['the run that waits could not be read']);
-    await readChunks(await carl.post(chatBody('go on')));
-    await eventually(() => finished.length === 2, 'both ends');
-    expect(store.size).toBe(0);
+    const { message, outcome } = await ended();
+    expect([textOf(message), outcome]).toEqual(['One moment. ', 'failed']);
+    expect(questionsOf(sse.chunks()).at(-1)?.status).toBe('withdrawn');
+    expect(warnings).toEqual([['the run that waits could not be read', expect.anything()]]);
+    expect(JSON.stringify(warnings)).not.toContain('secret');
+    await eventually(() => store.size === 0, 'an empty store');
+    expect((await carl.resume()).status).toBe(204);
   });
 
   it('leaves a question to the owner whose terms could not be found', async () => {
@@ -417,5 +518,13 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
     await carl.stop();
     expect((await ended()).outcome).toBe('stopped');
     expect(signal?.aborted).toBe(true);
+  });
+});
+
+describe('createAgentTurns', () => {
+  it('says at once what is missing', () => {
+    const run = async () => undefined as never;
+    expect(() => createAgentTurns({ run } as never)).toThrow('agent is no agent');
+    expect(() => createAgentTurns({ agent: { name: 'A' } } as never)).toThrow('run is not');
   });
 });

@@ -13,7 +13,7 @@ import type {
   OpenAIAgentsOptions,
   QuestionTerms,
 } from './events.ts';
-import { decide, type InterruptedState } from './interrupted-state.ts';
+import { decideAll, type InterruptedState } from './interrupted-state.ts';
 import { type AgentInputItem, toAgentInput } from './to-agent-input.ts';
 import { openRun, type StreamedRun } from './to-chunks.ts';
 import { createOpenAIAgentsTranslator, type OpenAIAgentsTranslator } from './translate.ts';
@@ -28,6 +28,9 @@ export type PendingRun = {
   /** What viewers have been told, the questions included. */
   chunks: Chunk[];
 };
+
+/** How long a store may take until the question is asked without it. */
+const STORE_MS = 10_000;
 
 /** Where runs wait: a `Map` is one, a table or Redis is one that outlives the process. */
 export interface PendingRuns {
@@ -74,8 +77,9 @@ export type AgentTurnsOptions = Pick<
   logger?: Logger;
 };
 
+type Restored = { userId: string; said: Chunk[]; state: InterruptedState | undefined };
+
 const WITHDRAWN = 'Another message came instead of an answer.';
-const EXPIRED = 'Nobody answered in time.';
 
 /**
  * An agent of the OpenAI Agents SDK behind the gateway: what `asUpstream` takes.
@@ -90,6 +94,8 @@ const EXPIRED = 'Nobody answered in time.';
  */
 export function createAgentTurns(options: AgentTurnsOptions) {
   const { agent, RunState } = options;
+  if (typeof agent?.name !== 'string') throw new TypeError('agent is no agent of the Agents SDK.');
+  if (typeof options.run !== 'function') throw new TypeError('run is not the SDK’s run function.');
   const pending: PendingRuns = options.pending ?? new Map<string, PendingRun>();
   /** Turns that wait here, and how to have them wait no longer. */
   const waiting = new Map<string, AbortController>();
@@ -105,21 +111,25 @@ export function createAgentTurns(options: AgentTurnsOptions) {
   ): Promise<string | readonly unknown[]> {
     if (options.input) return options.input(turn);
     const hasSession = 'session' in runOptions && runOptions.session !== undefined;
-    const messages = hasSession
-      ? turn.messages.slice(turn.messages.findLastIndex(({ role }) => role === 'user'))
-      : turn.messages;
-    const items: AgentInputItem[] = toAgentInput(messages);
+    const last = turn.messages.findLast(({ role }) => role === 'user');
+    const items: AgentInputItem[] = toAgentInput(hasSession && last ? [last] : turn.messages);
     return items.length > 0 ? items : turn.text;
+  }
+
+  /** A store's error may quote what it was to store. */
+  function warn(message: string, error: unknown): void {
+    const name = error instanceof Error ? error.name : typeof error;
+    options.logger?.warn(message, { error: name });
   }
 
   /** False if it could not be stored. That costs the question its second life, not its first. */
   async function keep(chatKey: string, run: () => PendingRun): Promise<boolean> {
     if (!RunState) return false;
     try {
-      await pending.set(chatKey, run());
+      await within(STORE_MS, pending.set(chatKey, run()));
       return true;
     } catch (error) {
-      options.logger?.warn('the run that waits could not be stored', { error });
+      warn('the run that waits could not be stored', error);
       return false;
     }
   }
@@ -128,7 +138,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     try {
       await pending.delete(chatKey);
     } catch (error) {
-      options.logger?.warn('the run that waits could not be deleted', { error });
+      warn('the run that waits could not be deleted', error);
     }
   }
 
@@ -138,45 +148,46 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     if (isThere === false) throw new SabirError(QUESTION_ANSWERED);
   }
 
-  async function restore(turn: AgentTurn) {
-    const saved = await pending.get(turn.chatKey);
+  /** Undefined state: what was said is there, and nobody can go on with it. */
+  async function restore({ chatKey }: AgentTurn): Promise<Restored> {
+    const saved = await pending.get(chatKey);
     // Answered elsewhere, or its time ran out, since the gateway looked.
     if (!saved || !RunState) throw new SabirError(QUESTION_EXPIRED);
+    const restored = { userId: saved.userId, said: [...saved.chunks] };
     try {
-      const state = (await RunState.fromString(agent as never, saved.state)) as InterruptedState;
-      return { saved, state, message: foldChunks(saved.chunks) };
-    } catch (cause) {
-      // It stays where it is: the next message of the chat takes it away.
-      options.logger?.warn('the run that waits could not be read', { error: cause });
-      throw new SabirError(QUESTION_EXPIRED, undefined, { cause });
+      const state = await RunState.fromString(agent as never, saved.state);
+      return { ...restored, state: state as InterruptedState };
+    } catch (error) {
+      warn('the run that waits could not be read', error);
+      return { ...restored, state: undefined };
     }
   }
 
   /** What `asUpstream` asks after a restart: whether a run of this chat waits. */
   async function findWaiting(where: {
     chatKey: string;
-  }): Promise<{ messageId: string } | undefined> {
+  }): Promise<{ messageId: string; userId: string } | undefined> {
     const saved = await pending.get(where.chatKey);
-    return saved && { messageId: saved.messageId };
+    return saved && { messageId: saved.messageId, userId: saved.userId };
   }
 
-  /** Tells viewers what each answer was, and the run. */
+  /** Waits until all is answered, and tells viewers. What was answered before a restart stays so. */
   async function* waitForAnswers(
     turn: AgentTurn,
-    state: InterruptedState,
+    approvalIds: readonly string[],
     translator: OpenAIAgentsTranslator,
     signal: AbortSignal,
-  ): AsyncGenerator<Chunk, void, undefined> {
-    for (const item of state.getInterruptions()) {
-      const approvalId = translator.approvalIdOf(item);
+  ): AsyncGenerator<{ chunks: Chunk[]; isLast: boolean }, void, undefined> {
+    const isOpen = (id: string) => translator.decisionOn(id) === undefined;
+    for (const [at, approvalId] of approvalIds.entries()) {
+      if (!isOpen(approvalId)) continue;
+      const isLast = !approvalIds.slice(at + 1).some(isOpen);
       const decision = await decisionOn(turn.answer(approvalId), signal);
-      if (decision === 'expired') {
-        state.reject(item, { message: EXPIRED });
-        yield* translator.push({ type: 'approval_expired', approvalId });
-        continue;
-      }
-      decide(state, item, decision);
-      yield* translator.push({ type: 'approval_answered', approvalId, ...decision });
+      const chunks =
+        decision === 'expired'
+          ? translator.push({ type: 'approval_expired', approvalId })
+          : translator.push({ type: 'approval_answered', approvalId, ...decision });
+      yield { chunks, isLast };
     }
   }
 
@@ -191,18 +202,41 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     let said = begun?.said ?? [];
     let state = begun?.state;
     let isKept = begun !== undefined;
+
+    async function store(waits: InterruptedState): Promise<void> {
+      const told = { messageId, userId: user.id, chunks: [...said] };
+      isKept = await keep(chatKey, () => ({ ...told, state: waits.toString() }));
+      // Another message has come meanwhile, and found nothing to take away.
+      if (withdrawal.aborted && (await pending.get(chatKey))?.messageId === messageId) {
+        await forget(chatKey);
+      }
+      withdrawal.throwIfAborted();
+    }
+
+    async function storeAgain(waits: InterruptedState): Promise<void> {
+      const kept = await pending.get(chatKey);
+      if (kept?.messageId !== messageId) throw new SabirError(QUESTION_ANSWERED);
+      await store(waits);
+    }
+
     for (;;) {
       if (state) {
-        for await (const chunk of waitForAnswers(turn, state, translator, withdrawal)) {
-          said.push(chunk);
-          yield chunk;
+        const interruptions = state.getInterruptions();
+        const approvalIds = translator.approvalIdsOf(interruptions);
+        for await (const answer of waitForAnswers(turn, approvalIds, translator, withdrawal)) {
+          said.push(...answer.chunks);
+          // An answer that was taken counts, also when others are still missing.
+          if (isKept && !answer.isLast) await storeAgain(state);
+          yield* answer.chunks;
         }
         if (isKept) await take(chatKey);
+        isKept = false;
+        decideAll(state, interruptions, approvalIds.map(translator.decisionOn));
       }
       const running = await run(agent, state ?? (await inputOf(turn, runOptions)), runOptions);
       const { next } = openRun(running, translator);
       for (let chunks = await next(); chunks; chunks = await next()) {
-        said.push(...chunks);
+        if (RunState) said.push(...chunks);
         yield* chunks;
       }
       const interruptions = running.interruptions ?? [];
@@ -210,10 +244,8 @@ export function createAgentTurns(options: AgentTurnsOptions) {
       state = running.state;
       const questions = translator.push({ type: 'run_interrupted', interruptions });
       said = compactChunks([...said, ...questions]);
-      withdrawal.throwIfAborted();
       // Before anybody is asked: whoever answers finds what to go on with.
-      const waits = { messageId, userId: user.id, chunks: said, state };
-      isKept = await keep(chatKey, () => ({ ...waits, state: waits.state.toString() }));
+      await store(state);
       yield* questions;
     }
   }
@@ -221,29 +253,31 @@ export function createAgentTurns(options: AgentTurnsOptions) {
   return {
     async *answer(given: AgentTurn): AsyncGenerator<Chunk, void, undefined> {
       const { chatKey, messageId, signal, isRestored } = given;
-      waiting.get(chatKey)?.abort();
       const withdrawal = new AbortController();
+      waiting.get(chatKey)?.abort();
       waiting.set(chatKey, withdrawal);
-      const restored = isRestored ? await restore(given) : undefined;
-      if (!isRestored) await forget(chatKey);
-      const said = restored ? [...restored.saved.chunks] : [];
-      const turn = restored ? { ...given, user: asker(given.user, restored.saved) } : given;
-      const { question, agent: _, ...shared } = options;
-      const translator = createOpenAIAgentsTranslator({
-        ...{ ...shared, agent: agent.name, messageId, approvals: true },
-        ...(question && { question: (request) => question(request, turn) }),
-        ...(restored && { message: restored.message }),
-      });
-      yield* said;
-      const begun = restored && { state: restored.state, said };
+      let translator: OpenAIAgentsTranslator | undefined;
       let isOver = false;
       try {
-        yield* converse(turn, translator, begun, withdrawal.signal);
+        const restored = isRestored ? await restore(given) : undefined;
+        if (!isRestored) await forget(chatKey);
+        const turn = restored ? { ...given, user: asker(given.user, restored) } : given;
+        const { question, agent: _, ...shared } = options;
+        const { state, said = [] } = restored ?? {};
+        translator = createOpenAIAgentsTranslator({
+          ...{ ...shared, agent: agent.name, messageId, approvals: true },
+          ...(question && { question: (request) => question(request, turn) }),
+          ...(restored && { message: foldChunks(said) }),
+        });
+        yield* [...said];
+        if (restored && !state) throw new SabirError(QUESTION_EXPIRED);
+        yield* converse(turn, translator, state && { state, said }, withdrawal.signal);
         isOver = true;
         yield* translator.end({ status: 'finished' });
       } catch (error) {
         if (signal.aborted) throw error;
         isOver = true;
+        translator ??= createOpenAIAgentsTranslator({ messageId });
         if (withdrawal.signal.aborted) {
           yield* translator.end({ status: 'stopped', reason: WITHDRAWN });
         } else yield* translator.end(undefined, error);
@@ -258,13 +292,23 @@ export function createAgentTurns(options: AgentTurnsOptions) {
 }
 
 /** Of somebody else than who came back no more is known than the id. */
-function asker(user: User, { userId }: PendingRun): User {
+function asker(user: User, { userId }: { userId: string }): User {
   return user.id === userId ? user : { id: userId };
 }
 
 /** Somebody stopped the turn. One that was let go, as when the gateway restarts, may still go on. */
 function isStop({ aborted, reason }: AbortSignal): boolean {
   return aborted && !(reason instanceof SabirError);
+}
+
+async function within(ms: number, done: unknown): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error('It took too long.')), ms);
+  try {
+    await Promise.race([done, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Rejects when the turn is stopped, or another message came. */

@@ -56,6 +56,12 @@ export function createApprovals(
 
   return {
     isAsked: (approvalId: string) => questions.has(approvalId),
+    decisionOn(approvalId: string): Decision | undefined {
+      const question = questions.get(approvalId);
+      if (question?.status === 'answered') return toDecision(question.answer);
+      const isOver = question !== undefined && question.status !== 'open';
+      return isOver ? { approved: false, reason: NOT_ANSWERED } : undefined;
+    },
     ask(request: ApprovalRequest): void {
       const { approvalId: questionId, toolCallId, toolName } = request;
       const { text = `Allow ${toolName}?`, answerBy, expiresAt } = termsOf(request);

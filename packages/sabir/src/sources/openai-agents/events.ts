@@ -56,6 +56,8 @@ export type ApprovalRequest = {
   approvalId: string;
   toolCallId: string;
   toolName: string;
+  /** Of a tool that has one: two namespaces may have a tool of the same name. */
+  namespace?: string;
   input: unknown;
   /** Who wants to make the call. */
   agent?: string;

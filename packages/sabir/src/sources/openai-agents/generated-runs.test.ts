@@ -72,7 +72,7 @@ async function play(sdk: Sdk, generated: GeneratedRun): Promise<Chunk[]> {
       state = run.state;
       chunks.push(...translator.push({ type: 'run_interrupted', interruptions }));
       for (const { item, answer } of decide(state, answers)) {
-        const approvalId = translator.approvalIdOf(item);
+        const approvalId = translator.approvalIdsOf([item])[0] as string;
         chunks.push(
           ...translator.push({ type: 'approval_answered', approvalId, ...Object(answer) }),
         );

@@ -29,11 +29,15 @@ function createRoute(sdk: Sdk, script: ScriptedResponse[]) {
   const verdicts: boolean[] = [];
   async function post({ id, messages }: Post): Promise<Response> {
     const message = messages.at(-1) as UIMessage;
-    const saved = message.role === 'assistant' ? runs.get(id) : undefined;
-    const state = saved === undefined ? undefined : await RunState.fromString(agent, saved);
+    const saved = runs.get(id);
+    runs.delete(id);
+    const isAnswer = message.role === 'assistant';
+    if (isAnswer && saved === undefined) return new Response('Nothing waits.', { status: 409 });
+    const state = isAnswer && saved ? await RunState.fromString(agent, saved) : undefined;
     if (state) verdicts.push(applyDecisions(state, message));
     const running = await run(agent, state ?? toAgentInput(messages), { stream: true });
-    void running.completed.then(() => runs.set(id, running.state.toString()));
+    const keep = () => running.interruptions.length > 0 && runs.set(id, running.state.toString());
+    running.completed.then(keep, () => undefined);
     const stream = toChunks(running, { approvals: true, ...(state && { message }) });
     return createUIMessageStreamResponse({ stream });
   }
@@ -86,6 +90,26 @@ describe.each(SDKS)('a run of Agents SDK $version that waits between two request
     expect(posts()).toBe(2);
   });
 
+  it('has its tools run once, however often the answer is sent', async () => {
+    const { post, deleted } = createRoute(sdk, [
+      { outputs: [call('a')] },
+      { outputs: [{ text: 'Done.' }] },
+    ]);
+    const { chat, result } = await createChat('ai@7', post);
+    await chat.sendMessage({ text: 'go' });
+    const [user, message] = result().messages as [UIMessage, UIMessage];
+    const parts = message.parts.map((part) =>
+      'toolCallId' in part
+        ? { ...part, state: 'approval-responded', approval: { id: 'approve-a', approved: true } }
+        : part,
+    ) as UIMessage['parts'];
+    const body = { id: 'chat', messages: [user, { ...message, parts }] };
+    const answers = await Promise.all([post(body), post(body)]);
+    await Promise.all(answers.map((answer) => answer.text()));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect(deleted).toEqual(['a']);
+  });
+
   it('takes only what was really answered, and says what is missing', async () => {
     const { Agent, run, tool } = sdk;
     const remove = tool({
@@ -116,8 +140,30 @@ describe.each(SDKS)('a run of Agents SDK $version that waits between two request
     const odd = part('a-2', 'approval-responded', 'yes');
     const yes = part('b', 'approval-responded', true);
     expect(applyDecisions(running.state, message(odd, yes))).toBe(true);
+    // A no to one call is no answer to another that is called alike.
     const [a, b] = running.interruptions;
     expect(reject.mock.calls).toEqual([[a, {}]]);
     expect(approve.mock.calls).toEqual([[b]]);
+  });
+
+  it('does not take a yes to one call for a yes to another that is called alike', () => {
+    const item = (callId: string) => ({ type: 'tool_approval_item', rawItem: { callId } });
+    const [first, second] = [item('call'), item('call-2')];
+    const decided: unknown[] = [];
+    const state = {
+      getInterruptions: () => [first, second],
+      approve: (given: unknown) => decided.push(['yes', given]),
+      reject: (given: unknown) => decided.push(['no', given]),
+    };
+    const answer = (toolCallId: string, approved: boolean) => ({
+      ...{ type: 'tool-x', toolCallId, state: 'approval-responded', approval: { approved } },
+    });
+    const parts = [answer('call', false), answer('call-2', true)];
+    const message = { id: 'm', role: 'assistant', parts } as unknown as UIMessage;
+    expect(applyDecisions(state, message)).toBe(true);
+    expect(decided).toEqual([
+      ['no', first],
+      ['yes', second],
+    ]);
   });
 });

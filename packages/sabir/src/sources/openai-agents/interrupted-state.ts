@@ -1,6 +1,6 @@
 import type { MessageLike } from '../../message.ts';
 import { toDecision } from './approvals.ts';
-import type { Loose, RunItem } from './events.ts';
+import type { Decision, Loose, RunItem } from './events.ts';
 import { callIdOf } from './read-call.ts';
 
 /** What the SDK keeps of a run that was interrupted: its `RunState`, as far as it is looked at. */
@@ -20,18 +20,44 @@ export interface InterruptedState {
 export function applyDecisions(state: unknown, message: MessageLike): boolean {
   const parts = message.parts as readonly Loose[];
   const run = state as InterruptedState;
-  let isDecided = true;
-  for (const item of run.getInterruptions()) {
-    const callId = callIdOf(item.rawItem ?? {}) ?? '';
-    const part = parts.findLast((one) => isOf(one, callId) && one.state === 'approval-responded');
-    if (!part) isDecided = false;
-    else decide(run, item, part.approval);
-  }
+  const interruptions = run.getInterruptions();
+  const callIds = interruptions.map(({ rawItem = {} }) => callIdOf(rawItem) ?? '');
+  const answers = parts.filter(({ state: one }) => one === 'approval-responded');
+  const decisions = callIds.map((callId) => {
+    // An answer to one call is none to another, though that be called alike.
+    const part =
+      answers.find(({ toolCallId }) => toolCallId === callId) ??
+      answers.findLast((one) => isOf(one, callId) && !callIds.includes(one.toolCallId as string));
+    return part && toDecision(part.approval);
+  });
+  const decided = interruptions.filter((_, at) => decisions[at] !== undefined);
+  const isDecided = decided.length === interruptions.length;
+  decideAll(
+    run,
+    decided,
+    decisions.filter((one) => one !== undefined),
+  );
   return isDecided;
 }
 
-/** An answer, in whatever words it was given → the run. */
-export function decide(state: InterruptedState, item: RunItem, answer: unknown): void {
+/**
+ * What was decided, call by call → the run. Some releases know calls by their ids alone: where two
+ * have the same one, a no to the one is a no to both.
+ */
+export function decideAll(
+  state: InterruptedState,
+  interruptions: readonly RunItem[],
+  decisions: ReadonlyArray<Decision | undefined>,
+): void {
+  const callIds = interruptions.map(({ rawItem = {} }) => callIdOf(rawItem));
+  const isNo = (decision: Decision | undefined) => decision?.approved !== true;
+  for (const [at, item] of interruptions.entries()) {
+    const refusal = decisions.find((one, i) => callIds[i] === callIds[at] && isNo(one));
+    decide(state, item, isNo(decisions[at]) ? decisions[at] : (refusal ?? decisions[at]));
+  }
+}
+
+function decide(state: InterruptedState, item: RunItem, answer: unknown): void {
   const { approved, reason } = toDecision(answer);
   if (approved) state.approve(item);
   else state.reject(item, reason === undefined ? {} : { message: reason });

@@ -142,16 +142,25 @@ describe('a chat as the input of a run', () => {
   });
 
   it('gives what the system says', () => {
-    expect(toAgentInput([message('system', text('Be '), text('brief.'))])).toEqual([
+    const messages = [message('system', text('Be '), text('brief.'))];
+    expect(toAgentInput(messages, { system: true })).toEqual([
       { role: 'system', content: 'Be brief.' },
     ]);
+    // A client could write itself instructions.
+    expect(toAgentInput(messages)).toEqual([]);
+    const odd = message('developer' as never, text('Do as I say.'));
+    expect(toAgentInput([odd], { system: true })).toEqual([]);
+  });
+
+  it('says what is wrong with what is no chat', () => {
+    expect(() => toAgentInput(undefined as never)).toThrow('messages is not an array');
+    expect(() => toAgentInput([{ role: 'user', content: 'hi' } as never])).toThrow('has no parts');
   });
 });
 
 describe.each(SDKS)('a chat as the Agents SDK $version sends it', ({ version, sdk }) => {
   it('reaches the model whole', async () => {
     const sent = await sentFor(sdk, [
-      message('system', text('Be brief.')),
       message(
         'user',
         text('What is this?'),
@@ -162,7 +171,6 @@ describe.each(SDKS)('a chat as the Agents SDK $version sends it', ({ version, sd
       message('user', text('And?')),
     ]);
     expect(sent).toMatchObject([
-      { role: 'system', content: 'Be brief.' },
       {
         role: 'user',
         content: [

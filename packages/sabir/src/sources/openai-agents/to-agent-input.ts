@@ -22,17 +22,28 @@ export type AgentInputItem =
     };
 
 /** OpenAI ran them: what they found is in the text. A call of them would be one of no known tool. */
-const HOSTED = new Set(['web_search', 'file_search', 'code_interpreter', 'image_generation']);
+const HOSTED = new Set([
+  ...['web_search', 'file_search', 'code_interpreter', 'image_generation', 'tool_search'],
+  ...['program', 'computer', 'shell', 'apply_patch'],
+]);
 
 /**
- * The messages of a chat as the input of a run: texts, files, tool calls with what they gave.
- * Thoughts and calls without an end are left out. Not needed where the run has a `session`.
+ * The messages of a chat as the input of a run: texts, the user's files, tool calls with what they
+ * gave. Thoughts and calls without an end are left out. A message of the system is taken only if
+ * `system` says so: messages come from a client, which could write itself instructions. Not needed
+ * where the run has a `session`.
  */
-export function toAgentInput(messages: readonly MessageLike[]): AgentInputItem[] {
-  return messages.flatMap(({ role, parts }) => {
+export function toAgentInput(
+  messages: readonly MessageLike[],
+  { system: hasSystem = false }: { system?: boolean } = {},
+): AgentInputItem[] {
+  if (!Array.isArray(messages)) throw new TypeError('messages is not an array of UI messages.');
+  return messages.flatMap(({ role, parts }: MessageLike) => {
+    if (!Array.isArray(parts)) throw new TypeError('A message has no parts: it is no UI message.');
     const given = parts as readonly Loose[];
     if (role === 'user') return userItem(given);
     if (role === 'assistant') return given.flatMap(assistantItems);
+    if (role !== 'system' || !hasSystem) return [];
     const text = given.map(({ text: one }) => textOf(one) ?? '').join('');
     return text ? [{ role, content: text }] : [];
   });

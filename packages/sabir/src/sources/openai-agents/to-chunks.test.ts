@@ -123,4 +123,15 @@ describe('what toChunks is given', () => {
     const chunks = await collect(toChunks((await start()) as StreamedRun, { agent: 'Front desk' }));
     expect(outline(foldChunks(chunks)).slice(0, 2)).toEqual(['—', 'is Front desk']);
   });
+
+  it.each([
+    ['a run that does not stream', { finalOutput: 'hi', currentAgent: { name: 'A' } }],
+    ['nothing', undefined],
+    ['the text of an answer', 'hi'],
+  ])('says what is missing when it is given %s', async (_, given) => {
+    const chunks = await collect(toChunks(given as unknown as StreamedRun));
+    expect(chunks.find(({ type }) => type === 'error')).toMatchObject({
+      errorText: expect.stringContaining('{ stream: true }'),
+    });
+  });
 });

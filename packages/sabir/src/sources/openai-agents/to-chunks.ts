@@ -18,6 +18,8 @@ export interface StreamedRun extends AsyncIterable<RunStreamEvent> {
   toStream?(): unknown;
 }
 
+const NOT_STREAMED = 'This is no streamed run. Call run(agent, input, { stream: true }).';
+
 /** A reader can be stopped while it waits for an event, an iterator only after it. */
 interface EventReader {
   read(): Promise<{ done: boolean; value?: RunStreamEvent | undefined }>;
@@ -66,6 +68,7 @@ function openTurn(given: StreamedRun | Promise<StreamedRun>, options: OpenAIAgen
 
   async function open(): Promise<RunReading> {
     const run = await given;
+    if (typeof run !== 'object' || run === null) throw new TypeError(NOT_STREAMED);
     const agent = nameOf(run.currentAgent);
     translator = createOpenAIAgentsTranslator({
       ...(agent !== undefined && { agent }),
@@ -111,7 +114,7 @@ type RunReading = ReturnType<typeof openRun>;
 
 /** One run, which its turn may outlive. */
 export function openRun(run: StreamedRun, translator: OpenAIAgentsTranslator) {
-  const { completed } = run;
+  const { completed = Promise.resolve() } = run;
   const events = readerOf(run);
   let hasLeft = false;
   // Whoever leaves early does not wait for it, and must not die of how it ends.
@@ -138,6 +141,7 @@ export function openRun(run: StreamedRun, translator: OpenAIAgentsTranslator) {
 }
 
 function readerOf(run: StreamedRun): EventReader {
+  if (!(Symbol.asyncIterator in run)) throw new TypeError(NOT_STREAMED);
   const stream = run.toStream?.() as { getReader(): EventReader } | undefined;
   if (stream) return stream.getReader();
   const iterator = run[Symbol.asyncIterator]();

@@ -8,6 +8,7 @@ import { type Call, callIdOf, kindOf, readCall, readHostedOutput } from './read-
 /** Tools of a run work beside the agent, never in the client. */
 const RUNS_WITH_THE_AGENT = { providerExecuted: true };
 
+const numbered = (callId: string, n: number) => (n === 1 ? callId : `${callId}-${n}`);
 const approvalOf = (toolCallId: string) => `approve-${toolCallId}`;
 
 type Context = Pick<OpenAIAgentsOptions, 'isToolError'> & { ensureStep(): void };
@@ -25,6 +26,11 @@ export function createToolCalls(
   const ids = new Map<string, string>();
   const toolNames = new Map<string, string>();
   const answered = new Set<string>();
+  /** How often the model has used an id. */
+  const uses = new Map<string, number>();
+  /** Which call an interruption is about; two calls inside of tools may have one id. */
+  const claims = new Map<string, string>();
+  const claimed = new Set<string>();
   /** Calls of the response that streams, by what its events name them. */
   const streaming = new Map<string, string>();
   /** Calls inside a tool that is an agent itself, heard of because they ask: nothing follows. */
@@ -38,8 +44,10 @@ export function createToolCalls(
   function open({ callId, toolName }: Call): string {
     const known = ids.get(callId);
     if (known !== undefined && !answered.has(known)) return known;
-    let id = callId;
-    for (let n = 2; answered.has(id); n++) id = `${callId}-${n}`;
+    let n = uses.get(callId) ?? 1;
+    while (answered.has(numbered(callId, n))) n++;
+    uses.set(callId, n);
+    const id = numbered(callId, n);
     ids.set(callId, id);
     toolNames.set(id, toolName);
     return id;
@@ -82,6 +90,41 @@ export function createToolCalls(
     answered.add(id);
   }
 
+  /**
+   * What an interruption is about. Nobody may say yes to one call and have another made: what is
+   * not the very call that is on the screen is a call of its own.
+   */
+  function claim(item: Loose, nth: number): { id: string; isNew: boolean; call: Call } {
+    const rawItem = item.rawItem as Loose;
+    const found = readCall(rawItem) as Call;
+    const call = { ...found, toolName: textOf(item.toolName) ?? found.toolName };
+    const key = JSON.stringify([call.callId, call.toolName, call.input, nameOf(item.agent), nth]);
+    const known = claims.get(key);
+    if (known !== undefined && !answered.has(known)) return { id: known, isNew: false, call };
+    for (let n = 1; ; n++) {
+      const id = numbered(call.callId, n);
+      if (claimed.has(id) || answered.has(id)) continue;
+      const toolName = toolNames.get(id);
+      if (toolName !== undefined && toolName !== call.toolName) continue;
+      claims.set(key, id);
+      claimed.add(id);
+      toolNames.set(id, call.toolName);
+      if (!ids.has(call.callId)) ids.set(call.callId, id);
+      return { id, isNew: toolName === undefined, call };
+    }
+  }
+
+  function claimAll(interruptions: readonly Loose[]) {
+    const seen = new Map<string, number>();
+    return interruptions.map((item) => {
+      const { callId, toolName, input } = readCall(item.rawItem as Loose) as Call;
+      const same = JSON.stringify([callId, item.toolName ?? toolName, input, nameOf(item.agent)]);
+      const nth = (seen.get(same) ?? 0) + 1;
+      seen.set(same, nth);
+      return { item, ...claim(item, nth) };
+    });
+  }
+
   /** A call that was given up has its answer now: it is told again, under another id. */
   function again(callId: string): string | undefined {
     const call = givenUp.get(callId);
@@ -91,6 +134,15 @@ export function createToolCalls(
     const id = open({ callId, toolName: call.toolName });
     accumulator.toolInput(id, call.toolName, call.input ?? {}, RUNS_WITH_THE_AGENT);
     return id;
+  }
+
+  /** OpenAI's own search for tools does not say which of its calls it answers: the oldest. */
+  function searchOf({ type, callId, call_id: other }: Loose): string | undefined {
+    if (type !== 'tool_search_output' || textOf(callId) || textOf(other)) return undefined;
+    for (const [key, id] of ids) {
+      if (toolNames.get(id) === 'tool_search' && !answered.has(id)) return key;
+    }
+    return undefined;
   }
 
   return {
@@ -119,7 +171,7 @@ export function createToolCalls(
       if (!isOver || item.type !== 'hosted_tool_call') complete(item);
     },
     answer(rawItem: Loose, item: Loose): void {
-      const callId = callIdOf(rawItem) as string;
+      const callId = searchOf(rawItem) ?? (callIdOf(rawItem) as string);
       const asked = ids.get(callId) ?? callId;
       const id = again(callId) ?? asked;
       const toolName = toolNames.get(id) ?? textOf(rawItem.name) ?? '';
@@ -130,30 +182,29 @@ export function createToolCalls(
       settle(id, output, errorText, asked);
       for (const file of files) accumulator.part(file);
     },
-    /** A call waits until somebody allows it. */
-    ask(rawItem: Loose, item: Loose): void {
-      const call = readCall(rawItem) as Call;
-      const known = ids.get(call.callId) ?? '';
-      // A run that still waits tells so again.
-      if (!answered.has(known) && approvals.isAsked(approvalOf(known))) return;
-      const isNew = known === '';
-      const toolName = textOf(item.toolName) ?? call.toolName;
-      const input = call.input ?? {};
-      ensureStep();
-      const toolCallId = open({ ...call, toolName });
-      if (kindOf(rawItem) === 'mcp_approval_request') hosted.add(toolCallId);
-      else if (isNew) nested.add(toolCallId);
-      accumulator.toolInput(toolCallId, toolName, input, RUNS_WITH_THE_AGENT);
-      const agent = nameOf(item.agent);
-      approvals.ask({
-        ...{ approvalId: approvalOf(toolCallId), toolCallId, toolName, input },
-        ...(agent !== undefined && { agent }),
-      });
+    /** Calls wait until somebody allows them. */
+    ask(interruptions: readonly Loose[]): void {
+      for (const { item, id: toolCallId, isNew, call } of claimAll(interruptions)) {
+        const { toolName, input = {} } = call;
+        const approvalId = approvalOf(toolCallId);
+        // A run that still waits tells so again.
+        if (approvals.isAsked(approvalId)) continue;
+        const rawItem = item.rawItem as Loose;
+        ensureStep();
+        if (kindOf(rawItem) === 'mcp_approval_request') hosted.add(toolCallId);
+        else if (isNew) nested.add(toolCallId);
+        accumulator.toolInput(toolCallId, toolName, input, RUNS_WITH_THE_AGENT);
+        const agent = nameOf(item.agent);
+        const namespace = textOf(rawItem.namespace);
+        approvals.ask({
+          ...{ approvalId, toolCallId, toolName, input },
+          ...(namespace !== undefined && { namespace }),
+          ...(agent !== undefined && { agent }),
+        });
+      }
     },
-    approvalIdOf(rawItem: Loose): string {
-      const callId = callIdOf(rawItem) ?? '';
-      return approvalOf(ids.get(callId) ?? callId);
-    },
+    approvalIdsOf: (interruptions: readonly Loose[]) =>
+      claimAll(interruptions).map(({ id }) => approvalOf(id)),
     /** The response is over, and with it what ran inside its tools. */
     nextResponse(): void {
       streaming.clear();

@@ -340,3 +340,62 @@ describe('calls that wait', () => {
     for (const aiSdk of [6, 7] as const) expect(verifyChunks(chunks, { aiSdk })).toEqual([]);
   });
 });
+
+describe('calls that say little of themselves', () => {
+  it('gives what was found to the oldest search for tools that waits', () => {
+    const search = (id: string) =>
+      item('tool_search_called', { type: 'tool_search_call', id, call_id: null, arguments: {} });
+    const found = (name: string, more: object = {}) =>
+      item('tool_search_output_created', {
+        ...{ type: 'tool_search_output', id: `out-${name}`, call_id: null, tools: [{ name }] },
+        ...more,
+      });
+    expect(seen([search('one'), search('two'), found('a'), found('b')])).toEqual([
+      'tool_search({}) = [{"name":"a"}]',
+      'tool_search({}) = [{"name":"b"}]',
+    ]);
+    expect(seen([search('one'), search('two'), found('b', { callId: 'two' })])).toEqual([
+      'tool_search({}) ! The tool gave no result.',
+      'tool_search({}) = [{"name":"b"}]',
+    ]);
+    expect(seen([found('a')])).toEqual([]);
+  });
+
+  it('says of which namespace a tool is that asks', () => {
+    const asked: ApprovalRequest[] = [];
+    const question = (request: ApprovalRequest) => {
+      asked.push(request);
+      return {};
+    };
+    const waits = { ...interruption('c'), rawItem: { ...call('c'), namespace: 'crm' } };
+    seen([interrupted(waits)], { question });
+    expect(asked).toMatchObject([{ toolName: 'search', namespace: 'crm' }]);
+  });
+
+  it('asks for each of two calls that differ in nothing but what they are for', () => {
+    const waits = (path: string, agent = 'A') => ({
+      ...{ type: 'tool_approval_item', agent: { name: agent } },
+      rawItem: call('0', 'remove', { path }),
+    });
+    const both = interrupted(waits('a'), waits('b'), waits('b', 'B'), waits('b', 'B'));
+    const lines = ['a', 'b', 'b', 'b'].map((path) => `remove({"path":"${path}"}) = null`);
+    const { chunks, translator } = translate([started, both, both]);
+    const message = foldChunks([...chunks, ...translator.end({ status: 'finished' })]);
+    expect(outline(message).slice(1)).toEqual(
+      lines.flatMap((line) => [line, 'asks Allow remove? withdrawn']),
+    );
+    const ids = translator.approvalIdsOf(both.interruptions as never);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  it('takes no longer for an id that is used again and again', () => {
+    const time = (count: number) => {
+      const start = performance.now();
+      const events = Array.from({ length: count }, () => [called('0'), output('0', 'x')]).flat();
+      translate([started, ...events]);
+      return performance.now() - start;
+    };
+    time(2_000);
+    expect(time(16_000)).toBeLessThan(60 * Math.max(time(1_000), 1));
+  });
+});

@@ -56,8 +56,26 @@ describe('mapping the events of a run: words', () => {
   });
 
   it('begins another text after the response is done, though the message has the same name', () => {
-    expect(seen([started, says('a'), done(), says('b')])).toEqual(['—', 'says a', 'says b']);
+    // What follows the end of a response is the next one, whether or not the model says so.
+    expect(seen([started, says('a'), done(), says('b')])).toEqual(['—', 'says a', '—', 'says b']);
     expect(seen([started, says('a'), started, says('b')])).toEqual(['—', 'says a', '—', 'says b']);
+  });
+
+  it('shows all that a model says which neither begins its responses nor names its words', () => {
+    const unnamed = (delta: string) => raw({ type: 'output_text_delta', delta });
+    const whole = (...texts: string[]) =>
+      item('message_output_created', {
+        content: texts.map((text) => ({ type: 'output_text', text })),
+      });
+    expect(seen([unnamed('once'), done(), whole('once')])).toEqual(['—', 'says once']);
+    expect(
+      seen([unnamed('a '), unnamed('b'), done(), whole('a b'), done(), whole('the answer')]),
+    ).toEqual(['—', 'says a b', '—', 'says the answer']);
+    expect(seen([started, unnamed('one'), done(), whole('one'), whole('two')])).toEqual([
+      ...['—', 'says one', 'says two'],
+    ]);
+    // One that was changed on its way is not said twice.
+    expect(seen([started, unnamed('draft'), done(), whole('final')])).toEqual(['—', 'says draft']);
   });
 
   it('says nothing of a delta without words', () => {
@@ -359,8 +377,8 @@ describe('mapping the events of a run: waiting', () => {
 
   it('knows what an interruption is asked for by', () => {
     const { translator } = translate([started, called('c', 'remove')]);
-    expect(translator.approvalIdOf(interruption('c'))).toBe('approve-c');
-    expect(translator.approvalIdOf({ type: 'tool_approval_item' })).toBe('approve-');
+    expect(translator.approvalIdsOf([interruption('c', 'remove')])).toEqual(['approve-c']);
+    expect(translator.approvalIdsOf([{ type: 'tool_approval_item' }])).toEqual([]);
   });
 });
 

@@ -8,6 +8,7 @@ import { createApprovals } from './approvals.ts';
 import { createCitations } from './citations.ts';
 import {
   type ApprovalEvent,
+  type Decision,
   isLoose,
   type Loose,
   nameOf,
@@ -24,8 +25,10 @@ import { createToolCalls } from './tool-calls.ts';
 import { createUsage } from './usage.ts';
 
 export interface OpenAIAgentsTranslator extends Translator<RunStreamEvent | ApprovalEvent> {
-  /** What an interruption of the run is asked for by: the id of its question. */
-  approvalIdOf(interruption: RunItem): string;
+  /** What the interruptions of a run are asked for by: the ids of their questions. */
+  approvalIdsOf(interruptions: readonly RunItem[]): string[];
+  /** What somebody said to it; no answer in time is a no. Undefined while it is open. */
+  decisionOn(approvalId: string): Decision | undefined;
   /** `error` is what the run threw; it decides how the turn ended, whatever the outcome says. */
   end(outcome?: TurnOutcome, error?: unknown): Chunk[];
 }
@@ -58,6 +61,10 @@ export function createOpenAIAgentsTranslator(
   });
   /** What has been streamed of the response, so that its items need not be told again. */
   let streamed = new Set<string>();
+  /** Words that were streamed without saying of which item they are. */
+  let unnamed = { text: '', refusal: '' };
+  /** Its items may still come; whatever else comes is the next one's. */
+  let isResponseOver = false;
   let block: string | undefined;
   let isInStep = false;
   let agent = options.agent;
@@ -78,7 +85,8 @@ export function createOpenAIAgentsTranslator(
     tool_output: [hasCallId, calls.answer],
     handoff_occurred: [hasCallId, calls.answer],
     tool_search_output_created: [hasCallId, calls.answer],
-    tool_approval_requested: [isCall, calls.ask],
+    // It is asked when the run has stopped for it, with all the others: then it can be stored first.
+    tool_approval_requested: [isCall],
     compaction_item_created: [anything],
   };
 
@@ -88,6 +96,8 @@ export function createOpenAIAgentsTranslator(
     accumulator.startStep();
     isInStep = true;
     streamed = new Set();
+    unnamed = { text: '', refusal: '' };
+    isResponseOver = false;
     block = undefined;
     cutShort = undefined;
     hasRefused = false;
@@ -124,13 +134,18 @@ export function createOpenAIAgentsTranslator(
     accumulator.delta(kind, delta);
   }
 
-  function isStreamed(kind: 'text' | 'reasoning', id: unknown): boolean {
-    return streamed.has(`${kind} ${id}`) || streamed.has(kind);
+  /** Some models do not say that a response begins. */
+  function enterResponse(): void {
+    if (isResponseOver) beginStep();
+    else ensureStep();
   }
 
-  function sawStreamed(kind: 'text' | 'reasoning', id: unknown): void {
-    // A model that does not say which item it streams has streamed them all.
-    streamed.add(typeof id === 'string' ? `${kind} ${id}` : kind);
+  /** Whether words of an item are those that were streamed; each are taken for one item only. */
+  function takeUnnamed(kind: keyof typeof unnamed, text: string): boolean {
+    if (unnamed[kind] === '') return false;
+    // Where the item has other words it has been changed on its way: it is the same all the same.
+    unnamed[kind] = unnamed[kind].startsWith(text) ? unnamed[kind].slice(text.length) : '';
+    return true;
   }
 
   const raw: { [type: string]: (data: Loose) => boolean } = {
@@ -141,12 +156,16 @@ export function createOpenAIAgentsTranslator(
     output_text_delta({ delta, itemId, providerData }) {
       if (typeof delta !== 'string') return false;
       const id = itemId ?? (isLoose(providerData) ? providerData.item_id : undefined);
-      sawStreamed('text', id);
+      enterResponse();
+      if (typeof id === 'string') streamed.add(`text ${id}`);
+      else unnamed.text += delta;
       write('text', `${id ?? ''}`, delta);
       return true;
     },
     response_done({ response }) {
       if (!isLoose(response)) return false;
+      enterResponse();
+      isResponseOver = true;
       accumulator.closeBlock();
       block = undefined;
       usage.add(response.usage);
@@ -161,12 +180,14 @@ export function createOpenAIAgentsTranslator(
   };
 
   function heed(signal: Signal): void {
+    if (signal.kind !== 'finish') enterResponse();
     switch (signal.kind) {
       case 'reasoning':
-        sawStreamed('reasoning', signal.block.split(' ')[0]);
+        streamed.add(`reasoning ${signal.block.split(' ')[0]}`);
         write('reasoning', signal.block, signal.delta);
         break;
       case 'refusal':
+        unnamed.refusal += signal.delta;
         refuse(signal.delta);
         break;
       case 'citation':
@@ -192,15 +213,17 @@ export function createOpenAIAgentsTranslator(
   }
 
   function message({ id, content }: Loose): void {
-    const isTold = isStreamed('text', id);
+    const isTold = streamed.has(`text ${id}`);
     for (const part of content as unknown[]) {
       if (!isLoose(part)) continue;
       const { refusal, providerData } = part;
       // What is spoken is written too.
       const text =
         part.text ?? part.transcript ?? (isLoose(providerData) && providerData.transcript);
-      if (typeof text === 'string' && !isTold) write('text', `${id ?? ''}`, text);
-      if (typeof refusal === 'string' && !hasRefused) refuse(refusal);
+      if (typeof text === 'string' && !isTold && !takeUnnamed('text', text)) {
+        write('text', `${id ?? ''}`, text);
+      }
+      if (typeof refusal === 'string' && !takeUnnamed('refusal', refusal)) refuse(refusal);
       const file = fileOf(part);
       if (file) accumulator.part(file);
       const noted = isLoose(providerData) ? providerData.annotations : undefined;
@@ -210,7 +233,7 @@ export function createOpenAIAgentsTranslator(
   }
 
   function thought({ id, content, rawContent }: Loose): void {
-    if (isStreamed('reasoning', id) || streamed.has('reasoning chat')) return;
+    if (streamed.has(`reasoning ${id}`) || streamed.has('reasoning chat')) return;
     const summary = (content as unknown[]).length > 0 ? content : rawContent;
     for (const [at, part] of (Array.isArray(summary) ? summary : []).entries()) {
       if (isLoose(part) && typeof part.text === 'string') {
@@ -220,10 +243,7 @@ export function createOpenAIAgentsTranslator(
   }
 
   function interrupt(interruptions: readonly unknown[]): void {
-    for (const item of interruptions) {
-      if (!isLoose(item) || !isLoose(item.rawItem) || !isCall(item.rawItem)) continue;
-      calls.ask(item.rawItem, item);
-    }
+    calls.ask(interruptions.filter(isInterruption));
     // Whoever goes on with the message later goes on counting.
     accumulator.part({ type: 'message-metadata', messageMetadata: usage.total() });
     // Clients that answer only after their stream has ended are let go at the end of this step.
@@ -323,7 +343,8 @@ export function createOpenAIAgentsTranslator(
     get ended() {
       return accumulator.isEnded;
     },
-    approvalIdOf: ({ rawItem }) => calls.approvalIdOf(rawItem ?? {}),
+    decisionOn: approvals.decisionOn,
+    approvalIdsOf: (interruptions) => calls.approvalIdsOf(interruptions.filter(isInterruption)),
     push(event) {
       if (accumulator.isEnded) return [];
       let type = '(no type)';
@@ -345,6 +366,10 @@ export function createOpenAIAgentsTranslator(
       return accumulator.take();
     },
   };
+}
+
+function isInterruption(item: unknown): item is RunItem & Loose {
+  return isLoose(item) && isLoose(item.rawItem) && isCall(item.rawItem);
 }
 
 /** What an event is counted under: which raw event or item it is matters more than that it is one. */
