@@ -12,7 +12,13 @@ import type { Upstream } from '../src/turns/upstream.ts';
 import { type ClientName, createClient, httpTransport, type RealClient } from './real-clients.ts';
 
 type Verdict = { approved: boolean; reason?: string };
-type Kept = { messageId: string; said: Chunk[]; step: number; verdicts: string[] };
+type Kept = {
+  messageId: string;
+  userId?: string;
+  said: Chunk[];
+  step: number;
+  verdicts: string[];
+};
 
 export type ApprovalStore = Map<string, Kept>;
 
@@ -22,6 +28,10 @@ type AgentOptions = {
   /** What is in each question beside the usual. */
   question?: object;
   store?: ApprovalStore;
+  /** Does not keep who asked. */
+  isForgetful?: boolean;
+  /** Runs before what has been said is said again. */
+  beforeTelling?: () => Promise<unknown>;
 };
 
 const callOf = (approvalId: string) => `call-${approvalId}`;
@@ -53,7 +63,8 @@ function toVerdict(answer: unknown): Verdict {
   return answer as Verdict;
 }
 
-export function createApprovalAgent({ steps, question = {}, store = new Map() }: AgentOptions) {
+export function createApprovalAgent(options: AgentOptions) {
+  const { steps, question = {}, store = new Map(), isForgetful = false, beforeTelling } = options;
   const heard: Record<string, unknown> = {};
   const turns: ChunkTurn[] = [];
 
@@ -61,8 +72,10 @@ export function createApprovalAgent({ steps, question = {}, store = new Map() }:
     turns.push(turn);
     const { chatKey, messageId, isRestored } = turn;
     const found = isRestored ? store.get(chatKey) : undefined;
-    const kept = found ?? { messageId, said: [], step: 0, verdicts: [] };
+    const who = isForgetful ? {} : { userId: turn.user.id };
+    const kept = found ?? { messageId, ...who, said: [], step: 0, verdicts: [] };
     store.set(chatKey, kept);
+    if (found) await beforeTelling?.();
     yield* [...kept.said];
     let isAsked = found !== undefined;
     for (; kept.step < steps.length; kept.step++) {

@@ -1,45 +1,85 @@
+import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import { hasExpired } from '../turns/question.ts';
 import { type Answering, checkAnswerer } from './answer-question.ts';
 import { type Approvals, readApprovals } from './approvals.ts';
 import type { Approval, ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
+import type { Restoring } from './restore-turn.ts';
+import type { TurnRunner } from './turn-runner.ts';
 
-type AnsweringPost = Extract<ChatPost, { kind: 'acknowledge' }>;
+export type AnsweringPost = Extract<ChatPost, { kind: 'acknowledge' }>;
 
 /** Where a client that has answered goes on. */
 export type Continuation = { turn: TurnInfo; after: number; answered: ReadonlySet<string> };
+/** The turn has ended and left open what the client answers: nobody can take that there. */
+type Left = { left: TurnInfo };
+
+type ApprovalAnsweringOptions = {
+  log: AnyTurnLog;
+  runner: TurnRunner;
+  answering: Answering;
+  restoring: Restoring;
+};
 
 /**
  * A stock client answers an approval by sending its message again, with the answers in it. They are
  * given to the turn that asked, unless somebody was faster; the client goes on where it was let go,
  * and sees what came of them either way.
  */
-export function createApprovalAnswering(log: AnyTurnLog, { handOver }: Answering) {
+export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
+  const { log, runner, restoring } = options;
+  const { handOver } = options.answering;
+
   /** Undefined where the turn is not the message's, or has not asked for any of these. */
   async function answerIn(
     turn: TurnInfo,
     approvals: Approvals,
-    { post: { messageId, approvals: given }, place }: { post: AnsweringPost; place: Place },
-  ): Promise<Continuation | undefined> {
-    if ((approvals.messageId ?? turn.messageId) !== messageId) return undefined;
+    { post, place }: { post: AnsweringPost; place: Place },
+  ): Promise<Continuation | Left | undefined> {
+    const { messageId } = post;
+    if (!isOf(turn, approvals, post)) return undefined;
     const open: Approval[] = [];
     const known: string[] = [];
-    for (const approval of given) {
+    for (const approval of post.approvals) {
       const question = approvals.questionBehind(approval.approvalId);
       if (!question) continue;
       known.push(approval.approvalId);
       if (question.status !== 'open') continue;
+      // A client that went on there would find its answer not taken, and send it for ever.
+      if (turn.outcome) return { left: turn };
       // Before any is given: one that is for somebody else keeps all of them from counting.
       checkAnswerer(question, place);
-      open.push(approval);
+      // What really happens to one that comes too late, its client sees.
+      if (!hasExpired(question)) open.push(approval);
     }
     const last = approvals.lastOf(known);
     if (!last) return undefined;
+    let isTaken = true;
     for (const { approvalId, answer } of open) {
-      await handOver(turn, { type: 'answer', questionId: approvalId, answer });
+      isTaken =
+        (await handOver(turn, { type: 'answer', questionId: approvalId, answer })) && isTaken;
+    }
+    const now = isTaken ? undefined : await runner.find(turn.turnId, place);
+    // It has ended meanwhile: with an answer of somebody else's, or without any.
+    if (now?.outcome) {
+      return answerIn(now, await readApprovals(log, now.turnId), { post, place });
     }
     const after = last.stepEnd ?? last.seq;
     return { turn: { ...turn, messageId }, after, answered: new Set(known) };
+  }
+
+  /** In a turn that may not have told all of it again yet. */
+  async function answerInRestored(turn: TurnInfo, post: AnsweringPost, place: Place) {
+    const ids = post.approvals.map(({ approvalId }) => approvalId);
+    const { approvals, isUnsure } = await restoring.readTold(turn, place, (told) => {
+      return told.hasTold(ids) || (told.messageId !== undefined && !isOf(turn, told, post));
+    });
+    const found = await answerIn(turn, approvals, { post, place });
+    if (!found && isUnsure && isOf(turn, approvals, post)) {
+      throw new SabirError(UPSTREAM_UNREACHABLE);
+    }
+    return found;
   }
 
   return {
@@ -48,18 +88,20 @@ export function createApprovalAnswering(log: AnyTurnLog, { handOver }: Answering
       post: AnsweringPost,
       place: Place,
       { turns, restored }: { turns: TurnInfo[]; restored: TurnInfo | undefined },
-    ): Promise<Continuation | undefined> {
-      const ids = post.approvals.map(({ approvalId }) => approvalId);
-      for (const turn of ids.length > 0 ? turns : []) {
-        const isRestored = turn.turnId === restored?.turnId;
+    ): Promise<Continuation | Left | undefined> {
+      for (const turn of turns) {
         // Whoever reads a turn that has said nothing waits until it does.
-        if (turn.lastSeq === 0 && !isRestored) continue;
-        const isTold = (approvals: Approvals) => approvals.lastOf(ids)?.stepEnd !== undefined;
-        const approvals = await readApprovals(log, turn.turnId, isRestored ? isTold : undefined);
-        const continuation = await answerIn(turn, approvals, { post, place });
-        if (continuation) return continuation;
+        if (turn.lastSeq === 0 || turn.turnId === restored?.turnId) continue;
+        const approvals = await readApprovals(log, turn.turnId);
+        const found = await answerIn(turn, approvals, { post, place });
+        if (found) return found;
       }
-      return undefined;
+      return restored && answerInRestored(restored, post, place);
     },
   };
+}
+
+/** Whether it is the turn's message that was sent; a source may name another than was thought of. */
+function isOf(turn: TurnInfo, { messageId }: Approvals, post: AnsweringPost): boolean {
+  return (messageId ?? turn.messageId) === post.messageId;
 }

@@ -7,7 +7,7 @@ import {
   SabirError,
 } from '../errors.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
-import { type Question, questionOf } from '../turns/question.ts';
+import { hasExpired, type Question, questionOf } from '../turns/question.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import { type Admitted, mayAnswer } from './access.ts';
 
@@ -15,7 +15,10 @@ import { type Admitted, mayAnswer } from './access.ts';
 export type AnswerVerdict =
   | { status: 202 }
   | { status: 409; kind: typeof QUESTION_ANSWERED; answer: unknown }
-  | { status: 410; kind: typeof QUESTION_EXPIRED };
+  /** `isLeft`: its turn has ended and left it open. */
+  | { status: 410; kind: typeof QUESTION_EXPIRED; isLeft?: true };
+
+const EXPIRED = { status: 410, kind: QUESTION_EXPIRED } as const;
 
 /** How long to wait until the log tells whose answer was first. */
 const VERDICT_MS = 3_000;
@@ -94,12 +97,13 @@ export function createAnswering(log: AnyTurnLog) {
       if (isKnown) continue;
       isKnown = true;
       checkAnswerer(question, who);
+      // Whoever runs it may not have looked at the clock yet.
+      if (hasExpired(question)) return EXPIRED;
       // A turn that takes no commands any more has ended: what follows tells how the question does.
       isTaken = await handOver(turn, command);
     }
     if (!question) return undefined;
-    // The turn has ended with its question open.
-    if (!signal.aborted) return verdictOn(question);
+    if (!signal.aborted) return { ...EXPIRED, isLeft: true };
     if (isTaken) return { status: 202 };
     // Somebody else's answer is on its way: whether it counts, nobody can say yet.
     throw new SabirError(LOG_FAILED, 'Another answer to this question is on its way. Ask again.');
@@ -114,6 +118,6 @@ export function checkAnswerer({ answerBy }: Question, who: Admitted): void {
 
 function verdictOn({ status, answer }: Question, isOurs = false): AnswerVerdict {
   if (status === 'answered' && isOurs) return { status: 202 };
-  if (status !== 'answered') return { status: 410, kind: QUESTION_EXPIRED };
+  if (status !== 'answered') return EXPIRED;
   return { status: 409, kind: QUESTION_ANSWERED, answer: answer ?? null };
 }

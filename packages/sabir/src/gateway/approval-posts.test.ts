@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createApprovalAgent } from '../../test/approval-agent.ts';
 import {
   chatBody,
@@ -15,7 +15,7 @@ import type { Chunk } from '../chunks.ts';
 import { foldChunks } from '../fold.ts';
 import type { UIMessage } from '../message.ts';
 import { verifyChunks } from '../verify.ts';
-import type { ChatGatewayOptions } from './index.ts';
+import { type ChatGatewayOptions, memoryTurnLog } from './index.ts';
 
 const SEVEN = { query: 'aiSdk=7' };
 
@@ -214,6 +214,39 @@ describe('a message that is sent again with its approvals', () => {
     await sse.ended;
     expect(sse.frames.map(({ event }) => event)).toEqual(['meta', 'done']);
     expect(agent.heard).toEqual({});
+  });
+});
+
+describe('an answer that comes too late, before anybody has looked at the clock', () => {
+  // The clock is looked at once a second.
+  const late = async () => {
+    const log = memoryTurnLog();
+    const command = vi.spyOn(log, 'command');
+    const begun = await setUp({ question: { expiresAt: Date.now() + 100 } }, { log });
+    await new Promise((resolve) => setTimeout(resolve, 120));
+    return { ...begun, command };
+  };
+
+  it('is 410 at once, also for a turn that has not noticed', async () => {
+    const { agent, carl, command } = await late();
+    const askedAt = Date.now();
+    expect(await refusal(await carl.answer('a', true))).toMatchObject({
+      ...{ status: 410, code: 'question-expired' },
+    });
+    expect(Date.now() - askedAt).toBeLessThan(500);
+    expect(agent.heard).toEqual({});
+    expect(command).not.toHaveBeenCalled();
+  });
+
+  it('is not handed over of a message: its client sees that it has expired', async () => {
+    const { agent, carl, message, command } = await late();
+    const body = answering(message, { a: { approved: true } });
+    const told = await readChunks(await carl.post(body, SEVEN));
+    expect(told.find(({ type }) => type === 'data-question')).toMatchObject({
+      data: { status: 'expired' },
+    });
+    expect(agent.heard).toEqual({});
+    expect(command).not.toHaveBeenCalled();
   });
 });
 

@@ -7,9 +7,10 @@ type ApprovalRequest = { toolCallId: string; seq: number; stepEnd?: number };
 type Pause = { seq: number; waiting: Set<string> };
 
 export type Approvals = ReturnType<typeof trackApprovals>;
+export type IsEnough = (approvals: Approvals) => boolean;
 
-/** How long to wait until a turn that is told again has come to what somebody answers. */
-const TOLD_MS = 5_000;
+/** How long a log may take to give what it has. */
+const READ_MS = 5_000;
 
 /**
  * The approvals of one turn: an AI SDK client answers one only after its stream has ended, so at the
@@ -103,6 +104,9 @@ export function trackApprovals({
     /** Where a client that has seen that much is let go to answer, if it is. */
     pauseFrom: (after: number) =>
       pauses.find((pause) => pause.seq >= after && pause.waiting.size > 0)?.seq,
+    /** Whether each was asked for, in a step that has ended. */
+    hasTold: (approvalIds: readonly string[]) =>
+      approvalIds.every((id) => requests.get(id)?.stepEnd !== undefined),
     /** The last of these that was asked for: a client that has answered it was let go behind it. */
     lastOf(approvalIds: readonly string[]): Readonly<ApprovalRequest> | undefined {
       let last: ApprovalRequest | undefined;
@@ -115,14 +119,17 @@ export function trackApprovals({
   };
 }
 
-/** What the log has of a turn's approvals now; of one that has just begun, as soon as it is enough. */
+/**
+ * What the log has of a turn's approvals now; of one that has just begun, as soon as it is enough, or
+ * when that takes too long.
+ */
 export async function readApprovals(
   log: AnyTurnLog,
   turnId: string,
-  isEnough: (approvals: Approvals) => boolean = () => true,
+  { isEnough = () => true, ms = READ_MS }: { isEnough?: IsEnough; ms?: number } = {},
 ): Promise<Approvals> {
   const approvals = trackApprovals();
-  for await (const batch of log.read(turnId, 0, AbortSignal.timeout(TOLD_MS))) {
+  for await (const batch of log.read(turnId, 0, AbortSignal.timeout(ms))) {
     approvals.see(batch);
     if (isEnough(approvals)) break;
   }

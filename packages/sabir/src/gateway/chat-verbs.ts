@@ -6,9 +6,8 @@ import type { Question } from '../turns/question.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import { mayAnswer, mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
-import { createApprovalAnswering } from './answer-approvals.ts';
-import { type AnswerVerdict, createAnswering, toAnswer } from './answer-question.ts';
-import type { ChatPost } from './chat-post.ts';
+import { toAnswer } from './answer-question.ts';
+import { createChatAnswers } from './chat-answers.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { checkDepth } from './check-depth.ts';
 import { hasContractEvents } from './contract-frames.ts';
@@ -22,8 +21,6 @@ import type { TurnRunner } from './turn-runner.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
 import { openWire, WIRE_HEADERS, type WireName, wireOf } from './wires.ts';
-
-type AcknowledgePost = Extract<ChatPost, { kind: 'acknowledge' }>;
 
 type ChatVerbsOptions = {
   log: AnyTurnLog;
@@ -39,9 +36,8 @@ type ChatVerbsOptions = {
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
   const { log, runner, viewers, owed, metrics, limits, timing, logger } = options;
-  const answering = createAnswering(log);
-  const { answerApprovals } = createApprovalAnswering(log, answering);
   const restoring = createRestoring({ log, runner, timing, logger });
+  const answers = createChatAnswers({ log, runner, restoring, turnsOf });
 
   function view(
     visit: Visit,
@@ -58,6 +54,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const viewing = {
       ...{ turn, after, isResuming, answered },
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
+      // Of a turn that runs elsewhere nobody here knows.
+      hasNotAsked: runner.turnHere(turnId)?.hasAsked === false,
     };
     const frames = openWire(wire, viewing, { visit, place, logger });
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
@@ -107,7 +105,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const channel = channelOf(visit.url);
     const { place, post } = await route.receive(visit.request, channel);
     if (post.kind === 'acknowledge') {
-      const continuation = wire === 'ai-sdk' && (await goOn(post, place, visit));
+      const continuation = wire === 'ai-sdk' && (await answers.goOn(post, place, visit));
       if (continuation) return view(visit, place, wire, continuation);
       return acknowledgement(wire, post, place);
     }
@@ -119,35 +117,36 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     return view(visit, place, wire, { turn: { ...turn, startedAt }, after: 0 });
   }
 
-  /** A client's answers to what a turn has asked it, and what follows them. */
-  async function goOn(post: AcknowledgePost, place: Place, visit: Visit) {
-    if (post.approvals.length === 0) return undefined;
-    const restored = await restoring.restoreToAnswer(place, visit);
-    return answerApprovals(post, place, { turns: await turnsOf(place), restored });
-  }
-
   async function resume(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
     const wire = wireOf(visit, route.wire);
     const place = await route.enter(visit.request, chatId, 'viewer');
     const cursor = cursorOf(visit);
-    // The one that runs, not one that waits behind it.
+    // A chat's cursor opens that chat's turns and no others.
+    const named = cursor && (await runner.find(cursor.turnId, place));
+    if (named) {
+      const after = cursor.seq <= named.lastSeq ? cursor.seq : 0;
+      const isOver = named.outcome && (await isTold(named, after, wire, visit.request));
+      if (!isOver) return show({ turn: named, after });
+    }
+    // The one that runs, not one that waits, be it behind it or for an answer.
     const [running] = runner.liveIn(place);
     const latest = running
       ? await runner.find(running, place)
       : await log.latest(place.logSession, chatId);
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
-    // A chat's cursor opens that chat's turns and no others.
-    const named = cursor && !restored && (await runner.find(cursor.turnId, place));
-    const turn = restored ?? (named || latest);
+    // Whoever has seen all of one turn has not asked for another, unless it is that one again.
+    const turn = restored ?? (named ? undefined : latest);
     if (!turn) return nothing();
-    const after = named && cursor.seq <= turn.lastSeq ? cursor.seq : 0;
     // Also while it runs: a page that is being told is owed nothing any more.
     const isOwed = cursor !== undefined || owed.take(turn.turnId, place.user.id);
-    if (turn.outcome && (!isOwed || (await isTold(turn, after, wire, visit.request))))
-      return nothing();
-    metrics.resumes.add();
-    return view(visit, place, wire, { turn, after });
+    if (turn.outcome && (!isOwed || turn.lastSeq === 0)) return nothing();
+    return show({ turn, after: 0 });
+
+    function show(what: { turn: TurnInfo; after: number }): Response {
+      metrics.resumes.add();
+      return view(visit, place, wire, what);
+    }
   }
 
   /** Whether a turn that has ended holds nothing more for whoever has seen that much of it. */
@@ -185,12 +184,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const body = await readJson(visit.request, limits.bodyBytes);
     checkDepth(body);
     const command = toAnswer(body);
-    const restored = await restoring.restoreToAnswer(place, visit);
-    if (restored) await restoring.untilAsked(restored, command.questionId);
-    let verdict: AnswerVerdict | undefined;
-    for (const turn of await turnsOf(place)) {
-      verdict ??= await answering.answer(turn, command, place);
-    }
+    const verdict = await answers.answer(command, place, visit);
     if (!verdict) throw new SabirError(NOT_FOUND, 'No such question was asked in this chat.');
     if (verdict.status === 202) return json(202, { questionId: command.questionId });
     const { code, userMessage: message, remedy } = verdict.kind;

@@ -8,11 +8,13 @@ import type { Question } from '../turns/question.ts';
 import { trackApprovals } from './approvals.ts';
 import { createByteWriter } from './byte-writer.ts';
 
-/**
- * A turn as bytes for one viewer, who has seen everything up to a cursor. It is given all of the
- * log: what to tell may follow from what was told before.
- */
+/** A turn as bytes for one viewer, who has seen everything up to a cursor. */
 export interface FrameEncoder {
+  /**
+   * What it need not be given of the log. All of it is, unless said otherwise: what to tell may
+   * follow from what was told before the cursor.
+   */
+  readonly from?: number;
   /** What comes before everything else, whatever there is to tell. */
   readonly opening?: Uint8Array<ArrayBuffer> | undefined;
   /** Nothing of what is not past the cursor. A chunk with number 0 has none. */
@@ -38,6 +40,8 @@ export type Viewing = {
   answered?: ReadonlySet<string> | undefined;
   /** Whether an answer of this viewer would be taken; it is, unless said otherwise. */
   mayAnswer?: (question: Question) => boolean;
+  /** The turn is known to have asked nothing yet, neither a question nor for an approval. */
+  hasNotAsked?: boolean;
 };
 
 /** Shared by all viewers: nothing waits between a batch's first byte and its last. */
@@ -49,9 +53,11 @@ const FRAME_END = new TextEncoder().encode('}\n\n');
  * of them, so that a cursor never stands between them.
  */
 export function createFrameEncoder(
-  { turn: { turnId, messageId }, after, isResuming, answered, mayAnswer }: Viewing,
+  viewing: Viewing,
   client: AiSdkMajor | 'portable',
 ): FrameEncoder {
+  const { turn, after, isResuming, answered, mayAnswer, hasNotAsked = false } = viewing;
+  const { turnId, messageId } = turn;
   // The others get no approvals, only the questions behind them.
   const approvals =
     client === 6 || client === 7
@@ -99,6 +105,8 @@ export function createFrameEncoder(
   }
 
   return {
+    // What 7 is told never follows from what it was told before, but for what it was asked.
+    from: client === 7 && isResuming && hasNotAsked && !answered ? after : 0,
     opening: answered && open(),
     ...(approvals && {
       pauseIn(batch) {

@@ -71,10 +71,19 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   }
   let closing: Promise<void> | undefined;
 
+  /** A question may be for somebody else, who comes later: it does not end with its asker's visit. */
+  async function isWaiting(turnId: string, lastSeq: number | undefined): Promise<boolean> {
+    if (runner.turnHere(turnId)?.canWait) return true;
+    // Whoever reads a turn that has said nothing waits until it does.
+    return lastSeq !== 0 && (await readApprovals(log, turnId)).isWaiting;
+  }
+
   async function stopUnwatched(turnId: string): Promise<void> {
     try {
-      const { sessionId, chatId } = runner.promptOf(turnId) ?? (await log.get?.(turnId)) ?? {};
-      if (viewers.isAwaited(turnId) && (await readApprovals(log, turnId)).isWaiting) return;
+      const here = runner.turnHere(turnId);
+      const kept = here ? undefined : await log.get?.(turnId);
+      const { sessionId, chatId } = here?.prompt ?? kept ?? {};
+      if (await isWaiting(turnId, (here ?? kept)?.lastSeq)) return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
       if (!(await log.command(turnId, stop))) return;
       logger?.info?.('turn stopped: its last viewer left', { sessionId, chatId, turnId });

@@ -25,6 +25,7 @@ export type {
   UpstreamTurn,
   User,
   WaitingChat,
+  WaitingTurn,
 } from '../turns/upstream.ts';
 export { type SessionRecord, sessionAccess } from './access.ts';
 export type { Cors } from './cors.ts';

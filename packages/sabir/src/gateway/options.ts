@@ -86,7 +86,8 @@ export interface ChatGatewayOptions {
   enabled?(user: User, sessionId: string): boolean | Promise<boolean>;
   /**
    * Runs once per turn, after its end, with the final message: the place to store it. `user` is who
-   * asked; two people's chats on a route of the contract may have the same id.
+   * asked; two people's chats on a route of the contract may have the same id. Not for a restored
+   * turn that has ended before it told anything: its message is stored already.
    */
   onFinish?(turn: FinishedTurn & { user: User }): unknown;
   routes?: GatewayRoutes;

@@ -46,7 +46,7 @@ const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n');
 export function viewTurn(options: ViewOptions): ReadableStream<Uint8Array> {
   const { log, turn, after, frames, expiresAt } = options;
   const reading = new AbortController();
-  const batches = log.read(turn.turnId, 0, reading.signal)[Symbol.asyncIterator]();
+  const batches = log.read(turn.turnId, frames.from ?? 0, reading.signal)[Symbol.asyncIterator]();
   let isWaiting = false;
   let isOver = false;
   let hasFinished = false;

@@ -2,8 +2,9 @@ import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import { startTimeout } from '../turns/timers.ts';
+import type { User, WaitingTurn } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
-import { readApprovals } from './approvals.ts';
+import { type Approvals, type IsEnough, readApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
 import type { GatewayTiming } from './options.ts';
 import { chatKeyOf, type TurnRunner } from './turn-runner.ts';
@@ -18,24 +19,28 @@ type RestoringOptions = {
 
 /** What such a turn's request is called; those of clients have other names. */
 const RESTORED = 'waiting ';
-/** How long a turn may take to tell again what it has said. */
-const TELLING_MS = 5_000;
+
+/** For whoever answers: what runs in the chat, and of it what may not have told all of it yet. */
+export type Answerable = { live: TurnInfo[]; restored: TurnInfo | undefined };
+
+export type Restoring = ReturnType<typeof createRestoring>;
 
 /**
  * A turn may wait for an answer for longer than its process lives. Where an agent keeps such a turn,
  * whoever comes back to its chat, or answers in it, finds it running again under the same message.
  */
 export function createRestoring({ log, runner, timing, logger }: RestoringOptions) {
-  /** Undefined where nothing runs in this chat. */
-  async function findLive(place: Place): Promise<TurnInfo | undefined> {
-    const [running] = runner.liveIn(place);
-    const here = running && (await runner.find(running, place));
-    const turn = here || (await log.latest(place.logSession, place.chatId));
-    return turn?.outcome ? undefined : turn;
+  /** What runs in this chat; what is to be seen first comes first. */
+  async function findLive(place: Place): Promise<TurnInfo[]> {
+    const ids = runner.liveIn(place);
+    const here = await Promise.all(ids.map((turnId) => runner.find(turnId, place)));
+    const latest = await log.latest(place.logSession, place.chatId);
+    const elsewhere = latest && !ids.includes(latest.turnId) ? latest : undefined;
+    return [...here, elsewhere].filter((turn) => turn !== undefined && !turn.outcome) as TurnInfo[];
   }
 
-  /** The message of what waits. No session is opened where nothing could. */
-  async function findWaiting(place: Place): Promise<string | undefined> {
+  /** No session is opened where nothing could wait. */
+  async function findWaiting(place: Place): Promise<Waiting | undefined> {
     const { upstream, sessionId, user, chatId } = place;
     const { connectMs } = timing;
     const agent = await within(connectMs, async () =>
@@ -47,8 +52,7 @@ export function createRestoring({ log, runner, timing, logger }: RestoringOption
     try {
       const chat = { chatId, chatKey: chatKeyOf(place), user };
       const found = await within(connectMs, async () => session.waiting?.(chat));
-      const messageId: unknown = found?.messageId;
-      return typeof messageId === 'string' && messageId !== '' ? messageId : undefined;
+      return waitingOf(found, place);
     } finally {
       release();
     }
@@ -56,8 +60,12 @@ export function createRestoring({ log, runner, timing, logger }: RestoringOption
 
   async function begin(place: Place, { requestId }: Visit): Promise<TurnInfo | undefined> {
     const askedAt = Date.now();
-    const messageId = await findWaiting(place);
-    if (messageId === undefined) return undefined;
+    const waiting = await findWaiting(place);
+    if (!waiting) return undefined;
+    const { messageId, user } = waiting;
+    // It was asked for a while: somebody may have been faster, here or elsewhere.
+    const [live] = await findLive(place);
+    if (live) return live;
     const nothingNew = { text: '', attachments: [], messages: [], body: {} };
     const { turn } = await runner.begin(
       {
@@ -66,14 +74,36 @@ export function createRestoring({ log, runner, timing, logger }: RestoringOption
         // waits under the same message is another.
         ...{ requestId: `${RESTORED}${messageId}`, isWish: true },
       },
-      { place, channel: undefined, requestId, askedAt },
+      { place: { ...place, user }, channel: undefined, requestId, askedAt },
     );
     // When it began is told by the log's clock, to everybody.
     const kept = (await runner.find(turn.turnId, place)) ?? turn;
     return kept.outcome ? undefined : kept;
   }
 
+  /** One that was begun to go on, and may be at telling again what it has said. */
+  function isTelling({ requestId, startedAt }: TurnInfo): boolean {
+    return requestId.startsWith(RESTORED) && Date.now() - startedAt < timing.connectMs;
+  }
+
+  /**
+   * What a turn that goes on has told, as soon as it is enough. `isUnsure`: it was not in time, or the
+   * turn has failed, and nobody can say what it would have told.
+   */
+  async function readTold(
+    turn: TurnInfo,
+    place: Place,
+    isEnough: IsEnough,
+  ): Promise<{ approvals: Approvals; isUnsure: boolean }> {
+    const { turnId } = turn;
+    const approvals = await readApprovals(log, turnId, { isEnough, ms: timing.connectMs });
+    if (isEnough(approvals)) return { approvals, isUnsure: false };
+    const status = (await runner.find(turnId, place))?.outcome?.status;
+    return { approvals, isUnsure: status !== 'finished' && status !== 'stopped' };
+  }
+
   return {
+    readTold,
     /**
      * The turn that goes on in a chat where nothing runs, if one waited. For whoever only looks: a
      * chat can be read while its agent is away.
@@ -90,17 +120,35 @@ export function createRestoring({ log, runner, timing, logger }: RestoringOption
       }
     },
     /** The same for whoever answers, or one that runs and may not have told all of it again yet. */
-    async restoreToAnswer(place: Place, visit: Visit): Promise<TurnInfo | undefined> {
+    async restoreToAnswer(place: Place, visit: Visit): Promise<Answerable> {
       const live = await findLive(place);
-      if (!live) return begin(place, visit);
-      const isTelling = Date.now() - live.startedAt < TELLING_MS;
-      return isTelling && live.requestId.startsWith(RESTORED) ? live : undefined;
+      if (live.length > 0) return { live, restored: live.find(isTelling) };
+      const begun = await begin(place, visit);
+      const isRestored = begun?.requestId.startsWith(RESTORED);
+      return { live: begun ? [begun] : [], restored: isRestored ? begun : undefined };
     },
     /** Waits a while until it has told the question again. */
-    async untilAsked({ turnId }: TurnInfo, questionId: string): Promise<void> {
-      await readApprovals(log, turnId, ({ hasAsked }) => hasAsked(questionId));
+    async untilAsked(turn: TurnInfo, place: Place, questionId: string): Promise<void> {
+      const { isUnsure } = await readTold(turn, place, ({ hasAsked }) => hasAsked(questionId));
+      if (isUnsure) throw new SabirError(UPSTREAM_UNREACHABLE);
     },
   };
+}
+
+/** What waits, and who it runs as. */
+type Waiting = { messageId: string; user: User };
+
+/** Nothing runs in the name of somebody who may only watch, nor of somebody who is not understood. */
+function waitingOf(found: WaitingTurn | undefined, { user, role }: Place): Waiting | undefined {
+  const { messageId, userId }: { messageId?: unknown; userId?: unknown } = found ?? {};
+  if (typeof messageId !== 'string' || messageId === '') return undefined;
+  if (userId === user.id) return { messageId, user };
+  if (userId === undefined || userId === null) {
+    return role === 'viewer' ? undefined : { messageId, user };
+  }
+  return typeof userId === 'string' && userId !== ''
+    ? { messageId, user: { id: userId } }
+    : undefined;
 }
 
 /** What an agent says, if it does so in time. Its own error may quote what was said in the chat. */

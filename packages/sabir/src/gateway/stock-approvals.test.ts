@@ -79,6 +79,27 @@ describe.each(NAMES)('%s', (name) => {
     });
   });
 
+  it('answers once what a turn has left open that nobody goes on with', async () => {
+    const log = memoryTurnLog();
+    const { agent, gateway, client } = await setUp(name, { options: { log } });
+    await gateway.close();
+    agent.store.clear();
+    const next = createTestGateway(agent.upstream, { log });
+    const url = await listen(next);
+    const turn = await log.latest('s1', 'c1');
+    expect(turn?.outcome).toEqual({ status: 'paused' });
+    const { messages } = client.result();
+    const again = await createApprovalClient(name, () => url, { messages });
+    await again.approve('a');
+    await eventually(() => again.posts() === 1 && again.result().status === 'ready', 'its end');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect([again.posts(), again.result().error]).toEqual([1, undefined]);
+    expect(again.tool('a')).toMatchObject({
+      state: 'output-error',
+      errorText: 'The question is no longer open.',
+    });
+  });
+
   it('denies, and says why', async () => {
     const { agent, client, finished } = await setUp(name);
     await client.approve('a', false, ' as it is too much');
@@ -211,6 +232,40 @@ describe('other viewers of a turn that asks for an approval', () => {
     expect(Object.keys(agent.heard)).toEqual(['a']);
     const { approved } = agent.heard.a as { approved: boolean };
     expect(client.tool('a')?.state).toBe(approved ? 'output-available' : 'output-denied');
+  });
+
+  it.each([{ answerBy: { role: 'owner' } }, {}])('leave it to whom it asks: %j', async (more) => {
+    const agent = createApprovalAgent({ steps: [['a']], question: more });
+    const { canWait: _, ...forgetful } = agent.upstream;
+    const gateway = createTestGateway(
+      {
+        ...forgetful,
+        open: async (where) => {
+          const { waiting: __, ...session } = await agent.upstream.open(where);
+          return session;
+        },
+      },
+      { timing: { disconnectGraceMs: 0 } },
+    );
+    // A client without approvals of its own is never let go to answer.
+    const carl = openSse(await createUser(gateway, 'carl').post(chatBody('go')));
+    await carl.until(() => carl.raw().includes('finish-step'));
+    await carl.leave();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(agent.turns[0]?.signal.aborted).toBe(false);
+    expect((await createUser(gateway, 'olga').answer('a', true)).status).toBe(202);
+    await eventually(() => agent.heard.a, 'the answer');
+  });
+
+  it('stop the turn by leaving where it has said nothing, at once', async () => {
+    const agent = createAgent();
+    const gateway = createTestGateway(agent.upstream, { timing: { disconnectGraceMs: 0 } });
+    const sse = openSse(await createUser(gateway, 'carl').post(chatBody('go')));
+    const run = await agent.run();
+    await sse.leave();
+    const leftAt = Date.now();
+    await eventually(() => run.turn.signal.aborted, 'the stop');
+    expect(Date.now() - leftAt).toBeLessThan(1_000);
   });
 
   it('stop the turn by leaving once the answer has come', async () => {

@@ -4,7 +4,8 @@ import type { Channel } from '../translator.ts';
 import type { AnyTurnLog, BeginTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
 import { closingsOf } from '../turns/lost.ts';
 import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
-import { runTurn, type Turn } from '../turns/turn.ts';
+import { startTimer } from '../turns/timers.ts';
+import { type FinishedTurn, runTurn, type Turn } from '../turns/turn.ts';
 import type { User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import type { ChatPost } from './chat-post.ts';
@@ -46,6 +47,11 @@ type Where = {
 
 /** How long an abandoned turn may take to write its end and store its message. */
 const LAST_WORDS_MS = 1_000;
+/** How often to look whether a turn has come to wait while everything ends. */
+const PAUSE_MS = 50;
+const PAUSED = { status: 'paused' } as const;
+/** Which of a chat's turns somebody wants to see: the one that says something. */
+const RANKS = { 'an answer': 1, others: 2 } as const;
 
 export type TurnRunner = ReturnType<typeof createTurnRunner>;
 
@@ -144,7 +150,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       timing,
       queueBytes: limits.queueBytes,
       logger,
-      onFinish: options.onFinish && ((finished) => options.onFinish?.({ ...finished, user })),
+      onFinish:
+        options.onFinish &&
+        ((finished) => {
+          // Whoever stores by its id would lose what the message had.
+          if (isRestored && hasToldNothing(finished)) return undefined;
+          return options.onFinish?.({ ...finished, user });
+        }),
       prompt: {
         sessionId,
         chatId,
@@ -216,22 +228,34 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       const found = kept ?? liveInfo(turnId);
       return found?.sessionId === sessionId && found.chatId === chatId ? found : undefined;
     },
-    /** The turns of a chat that are running here; the oldest first. */
+    get isClosing() {
+      return isClosing;
+    },
+    /**
+     * The turns of a chat that are running here: those that say something, then what waits for an
+     * answer, then what waits behind others; the oldest first.
+     */
     liveIn: ({ logSession, chatId }: Kept): string[] =>
       [...live.values()]
         .filter(({ info }) => info.sessionId === logSession && info.chatId === chatId)
+        .sort((one, other) => rankOf(one.turn) - rankOf(other.turn))
         .map(({ info }) => info.turnId),
-    /** What a turn that is running here was asked. */
-    promptOf: (turnId: string) => live.get(turnId)?.turn.prompt,
+    /** A turn that is running here. */
+    turnHere: (turnId: string): Turn | undefined => live.get(turnId)?.turn,
     unstoredIn: (sessionId: string) =>
       [...unstored].filter(([, { prompt }]) => prompt.sessionId === sessionId),
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
     async close(): Promise<void> {
       isClosing = true;
       // They wait for a person, and somebody else can go on with them.
-      for (const { turn } of live.values()) if (turn.canWait) turn.abandon({ status: 'paused' });
+      const pause = () => {
+        for (const { turn } of live.values()) if (turn.canWait) turn.abandon(PAUSED);
+      };
+      pause();
+      const pausing = startTimer(PAUSE_MS, pause);
       await within(timing.shutdownMs, ends);
-      for (const { turn } of live.values()) turn.abandon(closed);
+      pausing.clear();
+      for (const { turn } of live.values()) turn.abandon(turn.canWait ? PAUSED : closed);
       await within(LAST_WORDS_MS, ends);
       for (const pool of pools.values()) pool.close();
     },
@@ -241,6 +265,14 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 /** What an agent may keep a chat's turns under, whoever's chat it is. */
 export function chatKeyOf({ logSession, chatId }: Kept): string {
   return JSON.stringify([logSession, chatId]);
+}
+
+function rankOf({ waitsFor }: Turn): number {
+  return waitsFor ? RANKS[waitsFor] : 0;
+}
+
+function hasToldNothing({ message, outcome }: FinishedTurn): boolean {
+  return message.parts.length === 0 && outcome.status !== 'finished';
 }
 
 /** Waits for all of them, but not for ever. */

@@ -14,9 +14,6 @@ export type ViewerKind = {
   mayStop: boolean;
 };
 
-/** Some of whom nobody tells when their turn has ended, as it runs elsewhere. */
-const MAX_AWAITED = 10_000;
-
 export type Viewers = ReturnType<typeof createViewers>;
 
 /**
@@ -25,23 +22,10 @@ export type Viewers = ReturnType<typeof createViewers>;
  */
 export function createViewers(graceMs: number, stop: (turnId: string) => void) {
   const turns = new Map<string, Presence>();
-  /** Turns that somebody was let go from in order to answer. */
-  const awaited = new Set<string>();
 
   function drop(turnId: string): void {
     turns.get(turnId)?.grace?.clear();
     turns.delete(turnId);
-  }
-
-  function expectAnswer(turnId: string): void {
-    const [oldest] = awaited;
-    if (oldest !== undefined && awaited.size >= MAX_AWAITED) awaited.delete(oldest);
-    awaited.add(turnId);
-  }
-
-  function forget(turnId: string): void {
-    drop(turnId);
-    awaited.delete(turnId);
   }
 
   return {
@@ -61,10 +45,7 @@ export function createViewers(graceMs: number, stop: (turnId: string) => void) {
       return (wasShownOut, isToAnswer = false) => {
         presence.viewers--;
         if (mayStop && !wasShownOut) presence.wasLeft = !isDetaching;
-        if (mayStop && isToAnswer) {
-          presence.wasLeft = false;
-          expectAnswer(turnId);
-        }
+        if (mayStop && isToAnswer) presence.wasLeft = false;
         // A turn that has ended is gone from here.
         if (presence.viewers > 0 || turns.get(turnId) !== presence) return;
         if (!presence.wasLeft) {
@@ -79,13 +60,10 @@ export function createViewers(graceMs: number, stop: (turnId: string) => void) {
         else end();
       };
     },
-    /** Whether somebody was let go from it to answer: as long as they can, nobody's leaving stops it. */
-    isAwaited: (turnId: string) => awaited.has(turnId),
     /** The turn has ended: nothing is left to stop. */
-    forget,
+    forget: drop,
     close(): void {
       for (const turnId of turns.keys()) drop(turnId);
-      awaited.clear();
     },
   };
 }

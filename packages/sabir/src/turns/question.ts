@@ -16,6 +16,11 @@ export type Question = {
   answerBy?: unknown;
 };
 
+/** Whether its time is over, also if nobody has said so yet. */
+export function hasExpired({ expiresAt }: Question): boolean {
+  return typeof expiresAt === 'number' && expiresAt <= Date.now();
+}
+
 /** The question in a chunk, if there is one: by the id of its part, and open unless it says not. */
 export function questionOf(chunk: Chunk): Question | undefined {
   if (chunk.type !== 'data-question' || !isObject(chunk.data)) return undefined;

@@ -18,3 +18,14 @@ it('counts a tool as working from its start to its answer, also one that tells n
   });
   expect([...progress.tools]).toEqual([]);
 });
+
+it('gives a question its usual time where what it says is no time', () => {
+  const progress = trackProgress(1_000);
+  const before = Date.now();
+  for (const [id, expiresAt] of Object.entries({ nan: Number.NaN, text: '7', never: Infinity })) {
+    progress.see({ type: 'data-question', id, data: { questionId: id, expiresAt } });
+  }
+  expect(progress.questions.get('nan')).toBeGreaterThanOrEqual(before + 1_000);
+  expect(progress.questions.get('text')).toBeGreaterThanOrEqual(before + 1_000);
+  expect(progress.questions.get('never')).toBe(Infinity);
+});

@@ -37,7 +37,7 @@ export function trackProgress(questionLimitMs: number): TurnProgress {
           if (!question) break;
           const { questionId, status, expiresAt } = question;
           if (status !== 'open') questions.delete(questionId);
-          else if (typeof expiresAt === 'number') questions.set(questionId, expiresAt);
+          else if (isTime(expiresAt)) questions.set(questionId, expiresAt);
           else if (!questions.has(questionId)) {
             questions.set(questionId, Date.now() + questionLimitMs);
           }
@@ -45,4 +45,8 @@ export function trackProgress(questionLimitMs: number): TurnProgress {
       }
     },
   };
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && !Number.isNaN(value);
 }

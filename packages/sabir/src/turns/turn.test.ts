@@ -224,6 +224,19 @@ describe('an answer', () => {
     await expectEnded(run, 'finished');
   });
 
+  it('that comes after the time of its question expires it instead', async () => {
+    const run = await startTurn();
+    const agent = await run.agent();
+    agent.say(...START, question('q', 'open', { expiresAt: Date.now() }));
+    // The clock would be looked at in a second.
+    await run.answer('q', 'yes');
+    await run.answer('q', 'yes');
+    await nextTick();
+    expect([agent.answers, agent.expired]).toEqual([[], ['q']]);
+    await run.stop();
+    await expectEnded(run, 'stopped');
+  });
+
   it('to a question that is no longer open is not passed on', async () => {
     const run = await startTurn();
     const agent = await run.agent();

@@ -1,5 +1,6 @@
 import type { Chunk } from '../chunks.ts';
 import {
+  type ErrorKind,
   LOG_FAILED,
   SabirError,
   TOOL_SILENT,
@@ -16,12 +17,13 @@ import type { TurnOutcome, Usage } from '../outcome.ts';
 import { createChunkTranslator } from '../sources/chunks/translate.ts';
 import type { Logger, Translator, TranslatorStats } from '../translator.ts';
 import { chunkBytes } from './chunk-bytes.ts';
-import type { Answer, AnyTurnLog, TurnLog, TurnWriter } from './log.ts';
+import type { AnyTurnLog, TurnLog, TurnWriter } from './log.ts';
 import { closingsOf } from './lost.ts';
 import { outcomeOf } from './outcome-of.ts';
 import type { SessionLease } from './session-pool.ts';
 import { afterThisTick, startTimeout, startTimer, type Timer } from './timers.ts';
 import { trackProgress } from './track-progress.ts';
+import { createTurnQuestions } from './turn-questions.ts';
 import type { Prompt, UpstreamTurn } from './upstream.ts';
 import { withoutContent } from './without-content.ts';
 
@@ -69,6 +71,10 @@ export interface Turn {
   readonly lastSeq: number;
   /** It waits for an answer, and whoever keeps it can go on with it another time. */
   readonly canWait: boolean;
+  /** Why it says nothing: somebody has to answer, or others come first. */
+  readonly waitsFor: 'an answer' | 'others' | undefined;
+  /** It has asked for something, whatever came of that. */
+  readonly hasAsked: boolean;
   /** Ends it here; the agent behind it is not told to stop. */
   abandon(outcome: TurnOutcome): void;
   /** Settles when everything is written and `onFinish` has run. */
@@ -106,21 +112,28 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   /** The agent has said something since the clock was last read. */
   let isAlive = false;
   let lastWriteAt = lastEventAt;
-  const answered = new Set<string>();
+  let hasAsked = false;
+  const questions = createTurnQuestions(progress.questions, {
+    answer(answer) {
+      lastEventAt = Date.now();
+      tell('answer', () => upstream?.answer(answer));
+    },
+    expire: (questionId) => tell('expire', () => upstream?.expire?.(questionId)),
+  });
 
   function push(chunks: Chunk[]): void {
     for (const chunk of chunks) {
       pending.push(chunk);
       if (chunk.type === 'text-delta') continue;
       progress.see(chunk);
+      hasAsked ||= chunk.type === 'data-question' || chunk.type === 'tool-approval-request';
       if (chunk.type === 'start' && chunk.messageId) messageId = chunk.messageId;
     }
     // Only a log that is slower than the agent lets anything pile up.
     if (isWriting) {
       for (const chunk of chunks) pendingBytes += chunkBytes(chunk);
       if (pendingBytes > options.queueBytes && !outcome) {
-        stopUpstream();
-        fail(UPSTREAM_FLOOD);
+        breakOff(UPSTREAM_FLOOD);
       }
       return;
     }
@@ -161,8 +174,14 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     if (!outcome) settle(given, translator.end(given));
   }
 
-  function fail({ code, userMessage: message }: { code: string; userMessage: string }): void {
+  function fail({ code, userMessage: message }: ErrorKind): void {
     end({ status: 'failed', code, message });
+  }
+
+  /** Nobody asked for it: the agent is told why. */
+  function breakOff(why: ErrorKind): void {
+    stopUpstream(why);
+    fail(why);
   }
 
   /** An agent that fails at what it is told does not keep its turn from ending. */
@@ -178,8 +197,8 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   }
 
   /** Never after the end: the agent may be busy with another turn by then. */
-  function stopUpstream(): void {
-    if (!outcome) tell('stop', () => upstream?.stop());
+  function stopUpstream(why?: ErrorKind): void {
+    if (!outcome) tell('stop', () => upstream?.stop(why && new SabirError(why)));
   }
 
   /** The one place where a turn gets its outcome. */
@@ -252,7 +271,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     let final: TurnOutcome = isFenced
       ? { status: 'lost' }
       : { status: 'failed', code: kind.code, message: kind.userMessage };
-    stopUpstream();
+    stopUpstream(isFenced ? TURN_FENCED : kind);
     if (!outcome) settle(final, []);
     pending = [];
     logger?.error?.(`the turn ended: ${isFenced ? TURN_FENCED.code : kind.code}`, {
@@ -278,17 +297,9 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     await tellEnd(final, message ?? (await readMessage()));
   }
 
-  function onAnswer(answer: Answer): void {
-    // The first answer wins.
-    if (answered.has(answer.questionId) || !progress.questions.has(answer.questionId)) return;
-    answered.add(answer.questionId);
-    lastEventAt = Date.now();
-    tell('answer', () => upstream?.answer(answer));
-  }
-
   async function obey(): Promise<void> {
     for await (const command of writer.commands()) {
-      if (command.type === 'answer') onAnswer(command);
+      if (command.type === 'answer') questions.answer(command);
       else {
         const { reason } = command;
         stopUpstream();
@@ -303,17 +314,16 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       lastWriteAt = now;
       writer.renew().catch(onRenewError);
     }
-    expireQuestions(now);
+    questions.expireUntil(now);
     // The clock is read once a tick, not once an event.
-    if (isAlive || !upstream || upstream.isQueued || isAsking()) {
+    if (isAlive || !upstream || upstream.isQueued || questions.isAsking) {
       isAlive = false;
       lastEventAt = now;
       return;
     }
     const isToolWorking = progress.tools.size > 0;
     if (now - lastEventAt < (isToolWorking ? timing.toolLimitMs : timing.idleMs)) return;
-    stopUpstream();
-    fail(isToolWorking ? TOOL_SILENT : UPSTREAM_SILENT);
+    breakOff(isToolWorking ? TOOL_SILENT : UPSTREAM_SILENT);
   });
 
   /** One that was missed is tried again; the lease is longer than that. */
@@ -323,23 +333,8 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       logger?.warn('the lease could not be renewed', { ...ids, error });
       return;
     }
-    stopUpstream();
+    stopUpstream(TURN_FENCED);
     end({ status: 'lost' });
-  }
-
-  /** Once each: an agent that takes no notice is not waited for. */
-  function expireQuestions(now: number): void {
-    for (const [questionId, expiresAt] of progress.questions) {
-      if (expiresAt > now || answered.has(questionId)) continue;
-      progress.questions.delete(questionId);
-      tell('expire', () => upstream?.expire?.(questionId));
-    }
-  }
-
-  /** Somebody is expected to answer; what was answered is the agent's again. */
-  function isAsking(): boolean {
-    for (const questionId of progress.questions.keys()) if (!answered.has(questionId)) return true;
-    return false;
   }
 
   const late: Timer = startTimeout(timing.connectMs, () => fail(UPSTREAM_UNREACHABLE));
@@ -372,8 +367,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   void obey().catch((error) => {
     logger?.error?.('the commands could not be read', { ...ids, error: withoutContent(error) });
-    stopUpstream();
-    fail(LOG_FAILED);
+    breakOff(LOG_FAILED);
   });
   void start();
   return {
@@ -385,7 +379,13 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       return lastSeq;
     },
     get canWait() {
-      return isAsking() && lease?.session.waiting !== undefined;
+      return questions.isAsking && lease?.session.waiting !== undefined;
+    },
+    get waitsFor() {
+      return upstream?.isQueued ? 'others' : questions.isAsking ? 'an answer' : undefined;
+    },
+    get hasAsked() {
+      return hasAsked;
     },
     abandon: end,
     done: finished.promise,

@@ -53,7 +53,11 @@ export interface UpstreamTurn {
   readonly translator: Translator<unknown>;
   /** The prompt waits behind others: silence means nothing yet. */
   readonly isQueued: boolean;
-  stop(): void;
+  /**
+   * Without a reason, somebody asked for it. With one, which is a `SabirError`, nobody did: the turn
+   * was lost, and what it waited for may go on some other time.
+   */
+  stop(reason?: unknown): void;
   answer(answer: Answer): void;
   /** Nobody answered in time: the source says so in an event. */
   expire?(questionId: string): void;
@@ -63,6 +67,16 @@ export interface UpstreamTurn {
 
 /** The chat that somebody has come back to, or wants to answer in. */
 export type WaitingChat = Pick<Prompt, 'chatId' | 'chatKey' | 'user'>;
+
+/** A turn that goes on when somebody comes. */
+export type WaitingTurn = {
+  messageId: string;
+  /**
+   * Who asked: it goes on as theirs, whoever has come. Without it, it is the visitor's, unless they
+   * may only watch: then nothing goes on.
+   */
+  userId?: string;
+};
 
 /** A live connection to one session, shared by all turns of one identity in it. */
 export interface UpstreamSession {
@@ -81,7 +95,7 @@ export interface UpstreamSession {
    * The message of a turn of this chat that waits for an answer though no gateway runs it: one whose
    * process ended. Asked only where the upstream says `canWait`.
    */
-  waiting?(where: WaitingChat): Promise<{ messageId: string } | undefined>;
+  waiting?(where: WaitingChat): Promise<WaitingTurn | undefined>;
   close(): void;
 }
 

@@ -15,6 +15,7 @@ import type {
   UpstreamTurn,
   User,
   WaitingChat,
+  WaitingTurn,
 } from '../../turns/upstream.ts';
 import { createQuestions } from './questions.ts';
 import { createChunkTranslator } from './translate.ts';
@@ -40,7 +41,8 @@ export type ChunkTurn<Body extends object = Record<string, unknown>> = Pick<
   body: Body;
   /**
    * Aborts when the turn is stopped or lost, and when the handler itself is done. Its reason is an
-   * `AbortError` if somebody stopped it, else a `SabirError`.
+   * `AbortError` if somebody stopped it, else a `SabirError` whose `code` says what happened: what
+   * waits for an answer may then go on some other time.
    */
   signal: AbortSignal;
   /**
@@ -60,11 +62,13 @@ export type ChunkUpstreamOptions = {
   history?(where: { sessionId: string; user: User }): Promise<UIMessage[]> | UIMessage[];
   /**
    * The message of a turn of this chat that waits for an answer though nothing runs it any more, as
-   * after a restart: the handler is called for it again, with `isRestored`.
+   * after a restart: the handler is called for it again, with `isRestored`. `userId` is who asked:
+   * the handler's `user` is that one again. Without it, it is whoever has come, unless they may
+   * only watch: then nothing is called.
    */
   waiting?(
     where: WaitingChat & { sessionId: string },
-  ): Promise<{ messageId: string } | undefined> | { messageId: string } | undefined;
+  ): Promise<WaitingTurn | undefined> | WaitingTurn | undefined;
 };
 
 /** What chunks are pulled from, however they are given. */
@@ -235,9 +239,9 @@ function startTurn(
   return {
     translator,
     isQueued: false,
-    stop() {
+    stop(reason) {
       if (stopping.signal.aborted || isOver) return;
-      stopping.abort();
+      stopping.abort(reason);
       questions.close(stopping.signal.reason);
       leaveSource();
       // Whoever stops may have more to say about why: it has the first word.

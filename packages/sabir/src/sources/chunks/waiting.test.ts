@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { play, USER } from '../../../test/play-handler.ts';
 import type { Chunk } from '../../chunks.ts';
+import { SabirError, UPSTREAM_SILENT } from '../../errors.ts';
 import { asUpstream, type ChunkTurn } from './upstream.ts';
 
 const { signal } = new AbortController();
@@ -16,13 +17,13 @@ it('tells what waits where somebody keeps it', async () => {
   const keeping = asUpstream(asking, {
     waiting(chat) {
       asked.push(chat);
-      return chat.chatKey === 'k' ? { messageId: 'm' } : undefined;
+      return chat.chatKey === 'k' ? { messageId: 'm', userId: 'u' } : undefined;
     },
   });
   expect(keeping.canWait).toBe(true);
   const session = await keeping.open(where);
   const chat = { chatId: 'c', chatKey: 'k', user: { id: 'other' } };
-  expect(await session.waiting?.(chat)).toEqual({ messageId: 'm' });
+  expect(await session.waiting?.(chat)).toEqual({ messageId: 'm', userId: 'u' });
   expect(await session.waiting?.({ ...chat, chatKey: 'l' })).toBeUndefined();
   expect(asked[0]).toEqual({ ...chat, sessionId: 's' });
 });
@@ -53,4 +54,19 @@ it('runs the handler again for what goes on, which waits for the answer as befor
     { ...QUESTION, data: { questionId: 'q', status: 'answered', answer } },
     { type: 'data-heard', data: answer },
   ]);
+});
+
+it.each([
+  ['nobody has stopped it', new SabirError(UPSTREAM_SILENT), { code: 'upstream-silent' }],
+  ['somebody has stopped it', undefined, { name: 'AbortError' }],
+])('tells a handler that waits that %s', async (_, given, reason) => {
+  const heard = Promise.withResolvers<unknown[]>();
+  const upstream = asUpstream(async function* ({ answer, signal: own }) {
+    yield QUESTION;
+    await answer('q').catch((error: unknown) => heard.resolve([error, own.reason]));
+  });
+  const { turn, chunks } = play(await upstream.open(where), { chatKey: 'k', text: '' });
+  await expect.poll(() => chunks.length).toBe(2);
+  turn.stop(given);
+  expect(await heard.promise).toMatchObject([reason, reason]);
 });
