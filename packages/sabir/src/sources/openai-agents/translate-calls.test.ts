@@ -387,15 +387,4 @@ describe('calls that say little of themselves', () => {
     const ids = translator.approvalIdsOf(both.interruptions as never);
     expect(new Set(ids).size).toBe(4);
   });
-
-  it('takes no longer for an id that is used again and again', () => {
-    const time = (count: number) => {
-      const start = performance.now();
-      const events = Array.from({ length: count }, () => [called('0'), output('0', 'x')]).flat();
-      translate([started, ...events]);
-      return performance.now() - start;
-    };
-    time(2_000);
-    expect(time(16_000)).toBeLessThan(60 * Math.max(time(1_000), 1));
-  });
 });
