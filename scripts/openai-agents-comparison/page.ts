@@ -1,6 +1,8 @@
 /** The comparison as a page. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../run-command.ts';
 import { FEATURES } from './features.ts';
-import { installedVersion } from './helpers.ts';
 import { type Played, play } from './play.ts';
 import type { Finding } from './probes.ts';
 
@@ -53,4 +55,9 @@ has for it. *throws*: the stream breaks off there, and what a page shows is a lo
 
 ${table}
 `;
+}
+
+function installedVersion(packageName: string): string {
+  const path = join(ROOT, 'node_modules', packageName, 'package.json');
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
 }

@@ -6,7 +6,7 @@ import {
   createClient,
   httpTransport,
 } from '../../packages/sabir/test/real-clients.ts';
-import { HELPERS, type HelperName } from './helpers.ts';
+import { STREAMS, type StreamName } from './compared-streams.ts';
 import { type Scenario, sdk } from './scenarios.ts';
 
 export type Loose = { readonly [field: string]: unknown };
@@ -30,7 +30,7 @@ type Input = Parameters<typeof sdk.run>[1];
 
 const CLIENT = 'ai@7';
 
-export async function play(scenario: Scenario, helper: HelperName): Promise<Played> {
+export async function play(scenario: Scenario, helper: StreamName): Promise<Played> {
   const model = scriptedModel(sdk, scenario.script);
   const agent = scenario.agent(scenario.onModel?.(model) ?? model);
   const streams: Stream[] = [];
@@ -44,7 +44,7 @@ export async function play(scenario: Scenario, helper: HelperName): Promise<Play
     latest = await begin(agent, latest?.state ?? 'Go.', scenario.runOptions);
     const stream: Stream = { chunks: [] };
     streams.push(stream);
-    return new Response(toSse(HELPERS[helper](latest, answered), stream), {
+    return new Response(toSse(STREAMS[helper](latest, answered), stream), {
       headers: { 'content-type': 'text/event-stream' },
     });
   }
