@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatBody, eventually, openSse, readChunks } from '../../../test/gateway-client.ts';
 import {
   ASKS,
@@ -15,7 +15,7 @@ import type { Script } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
 import { foldChunks } from '../../fold.ts';
 import { verifyChunks } from '../../verify.ts';
-import { type AgentTurnsOptions, createAgentTurns } from './index.ts';
+import { type AgentTurnsOptions, createAgentTurns, type PendingRun } from './index.ts';
 
 describe.each(SDKS)('a run of Agents SDK $version that waits when its process ends', ({ sdk }) => {
   it('says the same whether or not the process ended while it waited', async () => {
@@ -192,5 +192,42 @@ describe.each(SDKS)('a run of Agents SDK $version that waits when its process en
     expect(warnings).toEqual(
       ['deleted', 'stored', 'deleted'].map((what) => `the run that waits could not be ${what}`),
     );
+  });
+
+  it('asks without a store that hangs, and takes away what lands there too late', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = new Map<string, PendingRun>();
+    let hasLanded = false;
+    const held = Promise.withResolvers<void>();
+    const { turns } = start(sdk, {
+      script: ASKS,
+      pending: {
+        get: (key) => store.get(key),
+        set: async (key, run) => {
+          await held.promise;
+          store.set(key, run);
+          hasLanded = true;
+        },
+        delete: (key) => store.delete(key),
+      },
+    });
+    const answer = Promise.withResolvers<unknown>();
+    const turn = {
+      ...{ chatKey: 'k', messageId: 'm', isRestored: false, user: { id: 'carl' } },
+      ...{ sessionId: 's1', chatId: 'c1', text: 'go', messages: [], body: {} },
+      ...{ signal: new AbortController().signal, answer: () => answer.promise },
+    };
+    const chunks = turns.answer(turn);
+    for (let next = chunks.next(); ; next = chunks.next()) {
+      await vi.advanceTimersByTimeAsync(10_000);
+      if ((await next).value?.type === 'data-question') break;
+    }
+    answer.resolve(true);
+    for await (const _ of chunks);
+    expect(hasLanded).toBe(false);
+    held.resolve();
+    await vi.advanceTimersByTimeAsync(100);
+    expect([hasLanded, store.size]).toEqual([true, 0]);
   });
 });

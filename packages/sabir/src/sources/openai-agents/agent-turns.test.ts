@@ -270,6 +270,33 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
     expect(store.size).toBe(0);
   });
 
+  it('leaves a run that takes no notice of its signal when the turn is stopped', async () => {
+    let hasLeft = false;
+    const never = new Promise<never>(() => undefined);
+    const { carl, ended } = start(sdk, {
+      script: [],
+      run: (async () => ({
+        completed: never,
+        async *[Symbol.asyncIterator]() {
+          try {
+            const data = { type: 'output_text_delta', delta: 'word ' };
+            for (;;) {
+              yield { type: 'raw_model_stream_event', data };
+              await new Promise((resolve) => setTimeout(resolve, 1));
+            }
+          } finally {
+            hasLeft = true;
+          }
+        },
+      })) as never,
+    });
+    const sse = openSse(await carl.post(chatBody('go')));
+    await sse.until(() => sse.text().includes('word'));
+    await carl.stop();
+    expect((await ended()).outcome).toBe('stopped');
+    await eventually(() => hasLeft, 'the end of the run');
+  });
+
   it('stops the run when the turn is stopped', async () => {
     let signal: AbortSignal | undefined;
     const { carl, ended } = start(sdk, {

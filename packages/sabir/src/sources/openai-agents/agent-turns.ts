@@ -123,23 +123,39 @@ export function createAgentTurns(options: AgentTurnsOptions) {
   }
 
   /** False if it could not be stored. That costs the question its second life, not its first. */
-  async function keep(chatKey: string, run: () => PendingRun): Promise<boolean> {
+  async function keep(
+    chatKey: string,
+    told: Omit<PendingRun, 'state'>,
+    state: InterruptedState,
+  ): Promise<boolean> {
     if (!RunState) return false;
+    let storing: unknown;
+    const { messageId } = told;
     try {
-      await within(STORE_MS, pending.set(chatKey, run()));
+      storing = pending.set(chatKey, { ...told, state: state.toString() });
+      await within(STORE_MS, storing);
       return true;
     } catch (error) {
       warn('the run that waits could not be stored', error);
+      // What lands late would ask again for what has been decided meanwhile.
+      Promise.resolve(storing)
+        .then(() => forgetOwn(chatKey, messageId))
+        .catch(() => undefined);
       return false;
     }
   }
 
   async function forget(chatKey: string): Promise<void> {
     try {
-      await pending.delete(chatKey);
+      await within(STORE_MS, pending.delete(chatKey));
     } catch (error) {
       warn('the run that waits could not be deleted', error);
     }
+  }
+
+  /** Not what a later turn of the chat has stored there. */
+  async function forgetOwn(chatKey: string, messageId: string): Promise<void> {
+    if ((await pending.get(chatKey))?.messageId === messageId) await forget(chatKey);
   }
 
   /** Before its tools run: whatever happens from here on, they do not run a second time. */
@@ -205,11 +221,9 @@ export function createAgentTurns(options: AgentTurnsOptions) {
 
     async function store(waits: InterruptedState): Promise<void> {
       const told = { messageId, userId: user.id, chunks: [...said] };
-      isKept = await keep(chatKey, () => ({ ...told, state: waits.toString() }));
+      isKept = await keep(chatKey, told, waits);
       // Another message has come meanwhile, and found nothing to take away.
-      if (withdrawal.aborted && (await pending.get(chatKey))?.messageId === messageId) {
-        await forget(chatKey);
-      }
+      if (withdrawal.aborted) await forgetOwn(chatKey, messageId);
       withdrawal.throwIfAborted();
     }
 
@@ -234,10 +248,15 @@ export function createAgentTurns(options: AgentTurnsOptions) {
         decideAll(state, interruptions, approvalIds.map(translator.decisionOn));
       }
       const running = await run(agent, state ?? (await inputOf(turn, runOptions)), runOptions);
-      const { next } = openRun(running, translator);
-      for (let chunks = await next(); chunks; chunks = await next()) {
-        if (RunState) said.push(...chunks);
-        yield* chunks;
+      const { next, leave } = openRun(running, translator);
+      try {
+        for (let chunks = await next(); chunks; chunks = await next()) {
+          if (RunState) said.push(...chunks);
+          yield* chunks;
+        }
+      } finally {
+        // Also where the run takes no notice of its signal.
+        leave();
       }
       const interruptions = running.interruptions ?? [];
       if (interruptions.length === 0) return;
