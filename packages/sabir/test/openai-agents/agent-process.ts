@@ -2,7 +2,6 @@
  * An agent that asks before it deletes a file, run by the real SDK with a scripted model, behind a
  * gateway: one process, whose store may outlive it.
  */
-import { z } from 'zod';
 import type { Chunk } from '../../src/chunks.ts';
 import { asUpstream, type ChatGatewayOptions } from '../../src/gateway/index.ts';
 import type { UIMessage } from '../../src/message.ts';
@@ -12,6 +11,7 @@ import {
   type PendingRuns,
 } from '../../src/sources/openai-agents/index.ts';
 import { createTestGateway, createUser, eventually, type SseReader } from '../gateway-client.ts';
+import { removingTool } from './removing-tool.ts';
 import type { Output } from './responses-script.ts';
 import { type Script, scriptedModel } from './scripted-model.ts';
 import type { Sdk } from './sdks.ts';
@@ -33,7 +33,7 @@ function textStore(store: Map<string, string>): PendingRuns {
 
 /** One process: an agent with a tool that asks first, its model, and a gateway in front of it. */
 export function start(sdk: Sdk, { script, store = new Map(), gateway = {}, ...options }: Process) {
-  const { Agent, run, RunState, tool } = sdk;
+  const { Agent, run, RunState } = sdk;
   const model = scriptedModel(sdk, script);
   const inputs: unknown[] = [];
   const ask = model.getStreamedResponse.bind(model);
@@ -42,16 +42,7 @@ export function start(sdk: Sdk, { script, store = new Map(), gateway = {}, ...op
     return ask(request);
   };
   const deleted: string[] = [];
-  const deleteFile = tool({
-    name: 'delete_file',
-    description: 'Deletes a file.',
-    parameters: z.object({ path: z.string() }),
-    needsApproval: true,
-    execute: async ({ path }) => {
-      deleted.push(path);
-      return `${path} is gone`;
-    },
-  });
+  const deleteFile = removingTool(sdk, deleted, 'delete_file');
   const agent = new Agent({ name: 'Clerk', tools: [deleteFile], model });
   const pending = textStore(store);
   const turns = createAgentTurns({ agent, run, RunState, pending, ...options });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import {
   chatBody,
   createTestGateway,
@@ -18,6 +17,7 @@ import {
   textOf,
   toolsOf,
 } from '../../../test/openai-agents/agent-process.ts';
+import { removingTool } from '../../../test/openai-agents/removing-tool.ts';
 import { scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
 import { foldChunks } from '../../fold.ts';
@@ -167,18 +167,9 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
   });
 
   it('asks about every call that has the same id as another, and makes only those it may', async () => {
-    const { Agent, run, RunState, tool } = sdk;
+    const { Agent, run, RunState } = sdk;
     const gone: string[] = [];
-    const remove = tool({
-      name: 'remove',
-      description: 'Removes a file.',
-      parameters: z.object({ path: z.string() }),
-      needsApproval: true,
-      execute: async ({ path }) => {
-        gone.push(path);
-        return 'gone';
-      },
-    });
+    const remove = removingTool(sdk, gone);
     const helper = (name: string, path: string) =>
       new Agent({
         name,

@@ -1,6 +1,6 @@
 import { createUIMessageStreamResponse } from 'ai-v7';
 import { describe, expect, it, vi } from 'vitest';
-import { z } from 'zod';
+import { removingTool } from '../../../test/openai-agents/removing-tool.ts';
 import type { ScriptedResponse } from '../../../test/openai-agents/responses-script.ts';
 import { scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS, type Sdk } from '../../../test/openai-agents/sdks.ts';
@@ -12,18 +12,9 @@ type Post = { id: string; messages: UIMessage[] };
 
 /** The guide's route without the gateway: the run's state is kept between two requests. */
 function createRoute(sdk: Sdk, script: ScriptedResponse[]) {
-  const { Agent, RunState, run, tool } = sdk;
+  const { Agent, RunState, run } = sdk;
   const deleted: string[] = [];
-  const remove = tool({
-    name: 'remove',
-    description: 'Removes a file.',
-    parameters: z.object({ path: z.string() }),
-    needsApproval: true,
-    execute: async ({ path }) => {
-      deleted.push(path);
-      return `${path} is gone`;
-    },
-  });
+  const remove = removingTool(sdk, deleted);
   const agent = new Agent({ name: 'Desk', tools: [remove], model: scriptedModel(sdk, script) });
   const runs = new Map<string, string>();
   const verdicts: boolean[] = [];
@@ -111,14 +102,8 @@ describe.each(SDKS)('a run of Agents SDK $version that waits between two request
   });
 
   it('takes only what was really answered, and says what is missing', async () => {
-    const { Agent, run, tool } = sdk;
-    const remove = tool({
-      name: 'remove',
-      description: 'Removes a file.',
-      parameters: z.object({ path: z.string() }),
-      needsApproval: true,
-      execute: async () => 'gone',
-    });
+    const { Agent, run } = sdk;
+    const remove = removingTool(sdk, []);
     const model = scriptedModel(sdk, [{ outputs: [call('a'), call('b')] }]);
     const running = await run(new Agent({ name: 'A', tools: [remove], model }), 'go', {
       stream: true,
