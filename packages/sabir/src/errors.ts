@@ -231,6 +231,62 @@ export const MODEL_TIMEOUT = {
   userMessage: 'The model did not answer in time.',
   remedy: 'Send the message again, or raise the timeout of the model.',
 } as const;
+export const RUNNER_ABSENT = {
+  code: 'runner-absent',
+  status: 503,
+  retryable: true,
+  userMessage: 'The agent could not be started.',
+  remedy: 'No runner has connected to the session: see its log for why, then send again.',
+} as const;
+export const RUNNER_LOST = {
+  code: 'runner-lost',
+  status: 502,
+  retryable: true,
+  userMessage: 'The agent was disconnected and did not come back.',
+  remedy: 'Send the message again, or raise timing.runnerGraceMs.',
+} as const;
+export const SERVER_RESTARTED = {
+  code: 'server-restarted',
+  status: 502,
+  retryable: true,
+  userMessage: 'The agent was restarted in the middle of its answer.',
+  remedy: 'Send the message again.',
+} as const;
+export const MAY_ONLY_WATCH = {
+  code: 'may-only-watch',
+  status: 403,
+  retryable: false,
+  userMessage: 'You may only watch here.',
+  remedy: 'Have an owner of the session make you a collaborator.',
+} as const;
+export const QUEUE_FULL = {
+  code: 'queue-full',
+  status: 429,
+  retryable: true,
+  userMessage: 'Too many messages are waiting already.',
+  remedy: 'Send again when some are answered, or raise limits.queuedPrompts.',
+} as const;
+export const NOT_QUEUED = {
+  code: 'not-queued',
+  status: 409,
+  retryable: false,
+  userMessage: 'This message is not waiting.',
+  remedy: 'Stop its turn instead, if it runs.',
+} as const;
+export const PROMPT_TAKEN = {
+  code: 'prompt-taken',
+  status: 409,
+  retryable: false,
+  userMessage: 'Another message has this id.',
+  remedy: 'Give every message an id of its own.',
+} as const;
+export const EVENTS_GONE = {
+  code: 'events-gone',
+  status: 410,
+  retryable: false,
+  userMessage: 'This answer is not kept event by event any more.',
+  remedy: 'Read it in the history.',
+} as const;
 export const INTERNAL_ERROR = {
   code: 'internal-error',
   status: 500,
@@ -272,6 +328,14 @@ export type ErrorKind =
   | typeof OUTPUT_BLOCKED
   | typeof TOOL_BLOCKED
   | typeof MODEL_TIMEOUT
+  | typeof RUNNER_ABSENT
+  | typeof RUNNER_LOST
+  | typeof SERVER_RESTARTED
+  | typeof MAY_ONLY_WATCH
+  | typeof QUEUE_FULL
+  | typeof NOT_QUEUED
+  | typeof PROMPT_TAKEN
+  | typeof EVENTS_GONE
   | typeof INTERNAL_ERROR;
 
 export type ErrorCode = ErrorKind['code'];

@@ -5,6 +5,12 @@ export const AGENT_OPS_EVENT_TYPES: TurnEventType[] = [
   'message.create',
   'message.part.text-delta',
   'message.part.tool-update',
+  'message.part.reasoning-delta',
+  'message.part.tool-input-delta',
+  'message.part.step',
+  'message.part.source',
+  'message.part.file',
+  'message.part.data',
   'message.finalize',
   'complete',
   'aborted',
@@ -20,8 +26,10 @@ export const AGENT_OPS_EVENT_TYPES: TurnEventType[] = [
   'interactive_prompt',
   'interactive_prompt_resolved',
   'interactive_prompt_expired',
+  'queue.state',
   'queue.withdrawn',
 ];
+
 /** Mostly sound events of few turns, calls and questions, so that they meet; some are broken. */
 export function anyEvents() {
   const some = <T>(...values: T[]) =>
@@ -35,11 +43,30 @@ export function anyEvents() {
     result: some('r', undefined),
     error: some('e', undefined),
   };
+  const anyPart = {
+    name: some('chart', 'question'),
+    sourceId: some('s'),
+    url: some('https://example.test', undefined),
+    mediaType: some('text/plain', undefined),
+    title: some('T', undefined),
+    data: some<unknown>(1, { a: 1 }),
+  };
   const part = fc.oneof(
     fc.record({ type: fc.constant('text'), text: some('a', 'ab', 'abc', '') }),
     fc.record({ type: fc.constant('tool-call'), ...anyCall }),
     fc.record({ type: fc.constant('finish'), reason: some('end_turn', 'error', 'canceled') }),
     fc.record({ type: fc.constant('error'), message: some('broken') }),
+    fc.record({ type: fc.constant('reasoning'), text: some('a', 'ab') }),
+    fc.record({ type: fc.constant('step') }),
+    fc.record({ type: some('source', 'file', 'data'), ...anyPart }),
+    fc.record({
+      type: fc.constant('question'),
+      questionId: some('q', 'r'),
+      text: some('Deploy?'),
+      status: some('open', 'answered', 'expired'),
+      callId: some('c', undefined),
+    }),
+    fc.record({ type: fc.constant('usage'), usage: some({ inputTokens: 1 }) }),
     fc.anything(),
   );
   const data = fc.oneof(
@@ -48,6 +75,7 @@ export function anyEvents() {
         id: some('t', 'u', 'p'),
         role: some('assistant', 'assistant', 'user', undefined),
         content: some('', 'abc'),
+        promptId: some('p', undefined),
         parts: fc.oneof({ weight: 9, arbitrary: fc.array(part, { maxLength: 5 }) }, fc.anything()),
       },
       { requiredKeys: ['id'] },
@@ -58,6 +86,9 @@ export function anyEvents() {
         aborted: some(true, false),
         promptQueued: some(true, false),
         queuePosition: some(1, 2),
+        promptId: some('p', 'o'),
+        promptWithdrawn: some('p', 'o', undefined),
+        queue: some([{ promptId: 'p', position: 2 }], []),
         promptDequeued: some(true, false),
         remaining: some(0, 1),
         questionAnswered: some('q', 'r'),
@@ -76,7 +107,10 @@ export function anyEvents() {
       ),
       turnId: id,
       messageId: id,
-      promptId: some('q', 'r', undefined),
+      promptId: some('q', 'r', 'p', undefined),
+      seq: some(1, 2, 3, 4, undefined),
+      refused: some(undefined, undefined, 'answer'),
+      id: some('1', undefined),
       questionId: some('q', 'r'),
       text: some('Deploy?'),
       delta: some('a', 'b', ''),
@@ -90,6 +124,7 @@ export function anyEvents() {
       session: some({
         messages: [{ id: 't', role: 'assistant', parts: [{ type: 'finish', reason: 'end_turn' }] }],
       }),
+      ...anyPart,
       data,
       ...anyCall,
     },
@@ -105,6 +140,7 @@ export function anyOptions() {
     {
       dialect: fc.constantFrom('auto', 'v2', 'snapshot'),
       turnId: fc.constantFrom('t', 'x'),
+      promptId: fc.constantFrom('p', 'q'),
       messageId: fc.constant('m'),
       approvals: fc.boolean(),
       channel: fc.constant({ channelType: 'web', channelId: 'default' }),

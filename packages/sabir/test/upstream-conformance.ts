@@ -26,6 +26,8 @@ export type UpstreamRig = {
   /** One that cannot be reached, and one that never answers `open`, where there is a connection. */
   unreachable?: Upstream;
   hanging?: Upstream;
+  /** Ends an agent that lives in this process: its timers are not the upstream's. */
+  end?(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -333,6 +335,7 @@ export function describeUpstream(
           expect(session.isClosed).toBe(true);
           await open1.done;
           await until(() => rig.held() === 0);
+          await rig.end?.();
           await until(() => timers.count === 0);
         } finally {
           timers.restore();

@@ -17,7 +17,7 @@ import { createOwedReplays } from './owed-replays.ts';
 import { json, toErrorResponse } from './responses.ts';
 import { createTurnRunner } from './turn-runner.ts';
 import { createViewers } from './viewers.ts';
-import type { Visit } from './visit.ts';
+import { channelOf, type Visit } from './visit.ts';
 
 export interface ChatGateway {
   fetch(request: Request): Promise<Response>;
@@ -116,7 +116,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
       const running = runner.unstoredIn(sessionId);
-      const history = await session.history(user);
+      const history = await session.history(user, channelOf(visit.url));
       const excluded = new Set(running.map(([, turn]) => turn.messageId));
       const shown = history.filter(({ id }) => !excluded.has(id));
       owed.settle(user.id, new Set(shown.map(({ id }) => id)));

@@ -1,6 +1,7 @@
 /** Listening on Node: `serve` a gateway, or any other function from request to response. */
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
 
 export { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
@@ -11,6 +12,8 @@ export type ServeOptions = ListenerOptions & {
   port?: number;
   /** Default 127.0.0.1: this machine only. `0.0.0.0` or `::` for everybody. */
   host?: string;
+  /** Takes connections that want to become something else, WebSockets for one. */
+  upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Closes the server when it aborts. */
   signal?: AbortSignal;
   /** How long `close` lets running answers go on. Default 5,000. */
@@ -49,6 +52,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     },
     toNodeListener(fetch, options),
   );
+  if (options.upgrade) server.on('upgrade', options.upgrade);
   const connections = trackConnections(server);
   const actualPort = await listen(server, port, host);
   // Without a listener, a connection that could not be accepted would end the process.

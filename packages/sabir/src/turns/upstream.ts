@@ -87,8 +87,11 @@ export interface UpstreamSession {
    */
   readonly isBusy?: boolean;
   prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn;
-  /** The messages so far, without the answer that is being written, as this user may see them. */
-  history?(user: User): Promise<UIMessage[]>;
+  /**
+   * The messages so far, without the answer that is being written, as this user may see them; of one
+   * channel, where there are several.
+   */
+  history?(user: User, channel?: Channel): Promise<UIMessage[]>;
   /** The channels seen so far. */
   channels?(): Channel[];
   /**

@@ -11,7 +11,7 @@ export const QUESTION_TOOL = 'question';
 const RUNS_WITH_THE_AGENT: ToolCallOptions = { providerExecuted: true };
 
 /** How far a call is: begun, its input known, over. It never goes back. */
-const BEGUN = 1;
+export const BEGUN = 1;
 export const CALLED = 2;
 export const OVER = 3;
 const STAGES: Readonly<Record<string, number>> = {
@@ -21,8 +21,20 @@ const STAGES: Readonly<Record<string, number>> = {
   error: OVER,
 };
 
-type Call = { name: string; flags: ToolCallOptions; stage: number };
+type Call = {
+  name: string;
+  flags: ToolCallOptions;
+  stage: number;
+  /** What streams in as its input: what is no object cannot follow the brace that was said. */
+  input?: 'object' | 'other';
+};
+type InputPiece = { callId: string; toolName?: string; delta: string };
 export type Calls = ReturnType<typeof createCalls>;
+
+export function stageOf({ status, args }: Pick<ToolCallState, 'status' | 'args'>): number {
+  // What runs without arguments is only about to.
+  return status === 'running' && args == null ? BEGUN : (STAGES[status] ?? BEGUN);
+}
 
 export function isCallState(value: { callId?: unknown; status?: unknown }): boolean {
   const { callId, status } = value;
@@ -39,6 +51,8 @@ export function createCalls(
   options: {
     /** Clients may answer a call named `question`. */
     hasAnswers: boolean;
+    /** A call that was not known. */
+    onBegin(): void;
     onChange(callId: string, name: string, stage: number): void;
   },
 ) {
@@ -57,33 +71,52 @@ export function createCalls(
   function begin(callId: string, name: string): Call {
     const call = { name, flags: flagsFor(name), stage: 0 };
     calls.set(callId, call);
+    options.onBegin();
     return call;
+  }
+
+  function update({ callId, toolName, status, args, result, error }: ToolCallState): boolean {
+    const known = calls.get(callId);
+    if (!known && (typeof toolName !== 'string' || toolName === '')) return false;
+    const call = known ?? begin(callId, toolName as string);
+    const { name, flags, stage: before } = call;
+    const stage = stageOf({ status, args });
+    if (stage <= before) return true;
+    call.stage = stage;
+    if (stage === BEGUN) {
+      accumulator.toolInputStart(callId, name, flags);
+      // Renderers of tool parts fail while there is no input at all.
+      accumulator.toolInputDelta(callId, '{');
+    } else if (before < CALLED) {
+      accumulator.toolInput(callId, name, args ?? {}, flags);
+    }
+    if (stage === OVER) {
+      if (flags !== RUNS_WITH_THE_AGENT) flags.providerExecuted = true;
+      if (status === 'error') accumulator.toolError(callId, toToolErrorText(error));
+      else accumulator.toolOutput(callId, result);
+    }
+    options.onChange(callId, name, stage);
+    return true;
   }
 
   return {
     /** False if it says nothing: a call nobody knows, without a name. */
-    update({ callId, toolName, status, args, result, error }: ToolCallState): boolean {
-      const known = calls.get(callId);
-      if (!known && (typeof toolName !== 'string' || toolName === '')) return false;
-      const call = known ?? begin(callId, toolName as string);
-      const { name, flags, stage: before } = call;
-      // What runs without arguments is only about to.
-      const stage = status === 'running' && args == null ? BEGUN : (STAGES[status] ?? BEGUN);
-      if (stage <= before) return true;
-      call.stage = stage;
-      if (stage === BEGUN) {
-        accumulator.toolInputStart(callId, name, flags);
-        // Renderers of tool parts fail while there is no input at all.
-        accumulator.toolInputDelta(callId, '{');
-      } else if (before < CALLED) {
-        accumulator.toolInput(callId, name, args ?? {}, flags);
+    update,
+    /** A piece of a call's input; the pieces are its JSON, of which the brace was said already. */
+    writeInput({ callId, toolName, delta }: InputPiece): boolean {
+      const isKnown =
+        calls.has(callId) || update({ callId, status: 'pending', ...named(toolName) });
+      if (!isKnown) return false;
+      const call = calls.get(callId);
+      if (call?.stage !== BEGUN) return true;
+      let rest = delta;
+      if (!call.input) {
+        const text = delta.trimStart();
+        if (text === '') return true;
+        call.input = text.startsWith('{') ? 'object' : 'other';
+        rest = text.slice(1);
       }
-      if (stage === OVER) {
-        if (flags !== RUNS_WITH_THE_AGENT) flags.providerExecuted = true;
-        if (status === 'error') accumulator.toolError(callId, toToolErrorText(error));
-        else accumulator.toolOutput(callId, result);
-      }
-      options.onChange(callId, name, stage);
+      if (call.input === 'object' && rest !== '') accumulator.toolInputDelta(callId, rest);
       return true;
     },
     /** The call that was begun last and is not over. */
@@ -107,6 +140,10 @@ export function createCalls(
       }
     },
   };
+}
+
+function named(toolName: string | undefined): { toolName?: string } {
+  return toolName === undefined ? {} : { toolName };
 }
 
 /** A tool's error is the agent's data: it is passed on as it is. */

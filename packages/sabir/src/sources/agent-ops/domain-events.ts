@@ -21,7 +21,6 @@ const TO_CLIENTS = [
   'models',
   'pong',
   'pr-created',
-  'queue.state',
   'review-result',
   'thread.created',
   'thread.updated',

@@ -5,9 +5,12 @@
  * sessions tell their clients the same turns as snapshots. `message`, `chunk` and
  * `message.updated` are the snapshot dialect, `message.create`, `message.part.*`,
  * `message.finalize`, `complete` and `aborted` are V2; the rest is common to both.
+ *
+ * Our own session server speaks V2 and says more: which prompt a turn answers, the place of every
+ * event in its turn, and parts that deployed servers do not have. What only it says is `Linked`.
  */
 import type { UIMessage, UITools } from '../../message.ts';
-import type { MessageMetadata } from '../../outcome.ts';
+import type { MessageMetadata, Usage } from '../../outcome.ts';
 import type { DomainEventType } from './domain-events.ts';
 
 /** Where a turn takes place; a session without channels says nothing. */
@@ -27,11 +30,42 @@ export type ToolCallState = {
 
 type TurnEnd = 'end_turn' | 'error' | 'canceled';
 
-type MessagePart =
+/** What an answer refers to: a page, or a document. */
+export type SourceState =
+  | { sourceId: string; url: string; title?: string }
+  | { sourceId: string; mediaType: string; title: string; filename?: string };
+
+export type FileState = { url: string; mediaType: string };
+
+/** With the same name and id it replaces what was there. */
+export type DataState = { name: string; id?: string; data: unknown };
+
+/** A question as it is kept in its message; `expiresAt` is as it was told. */
+type QuestionState = {
+  questionId: string;
+  text: string;
+  options?: string[];
+  expiresAt?: number | string;
+  status: AgentOpsQuestion['status'];
+  answer?: string | boolean;
+  /** The tool call that waits for the answer. */
+  callId?: string;
+};
+
+/** Only our own server has more than text, calls, error and finish. */
+export type MessagePart =
+  /** Of our server, `streaming: false` says that what follows is a part of its own. */
   | { type: 'text'; text: string; streaming?: boolean }
+  | { type: 'reasoning'; text: string; streaming?: boolean }
   | ({ type: 'tool-call' } & ToolCallState)
+  | { type: 'step' }
+  | ({ type: 'source' } & SourceState)
+  | ({ type: 'file' } & FileState)
+  | ({ type: 'data' } & DataState)
+  | ({ type: 'question' } & QuestionState)
+  | { type: 'usage'; usage: Usage }
   | { type: 'finish'; reason: TurnEnd }
-  | { type: 'error'; message: string };
+  | { type: 'error'; message: string; code?: string };
 
 export type SessionMessage = Place & {
   id: string;
@@ -40,30 +74,59 @@ export type SessionMessage = Place & {
   /** An object, not a list, where the message is not a turn. */
   parts?: MessagePart[] | Record<string, unknown>;
   createdAt?: number;
+  /** Of an answer of our own server: the message it answers. */
+  promptId?: string;
 };
 
+/** What our own server adds to the events of a turn: the prompt, and the event's place in the turn. */
+type Linked = { promptId?: string; seq?: number };
 /** Null stands for the turn that is open. */
-type OfTurn = { turnId: string | null };
+type OfTurn = { turnId: string | null } & Linked;
 /** The prompt's id, which is not the turn's. */
 type OfPrompt = { messageId?: string };
 
 type V2Event =
-  | ({ type: 'message.create'; turnId: string; opencodeSessionId?: string } & Place)
+  | ({ type: 'message.create'; turnId: string; opencodeSessionId?: string } & Place & Linked)
   | ({ type: 'message.part.text-delta'; delta: string } & OfTurn)
   | ({ type: 'message.part.tool-update' } & OfTurn & ToolCallState)
-  | ({ type: 'message.finalize'; reason: TurnEnd; finalText?: string; error?: string } & OfTurn)
-  | ({ type: 'complete' } & OfPrompt)
-  | ({ type: 'aborted' } & OfPrompt)
+  | ({ type: 'message.part.reasoning-delta'; delta: string } & OfTurn)
+  /** A call's arguments as the model writes them: JSON, piece by piece. */
   | ({
-      type: 'usage-report';
-      entries: Array<{ inputTokens?: number; outputTokens?: number; model?: string }>;
-    } & OfTurn);
+      type: 'message.part.tool-input-delta';
+      callId: string;
+      toolName?: string;
+      delta: string;
+    } & OfTurn)
+  /** What follows belongs to the next step. */
+  | ({ type: 'message.part.step' } & OfTurn)
+  | ({ type: 'message.part.source' } & SourceState & OfTurn)
+  | ({ type: 'message.part.file' } & FileState & OfTurn)
+  | ({ type: 'message.part.data'; transient?: boolean } & DataState & OfTurn)
+  | ({
+      type: 'message.finalize';
+      reason: TurnEnd;
+      finalText?: string;
+      error?: string;
+      /** What kind of error, for programs. */
+      code?: string;
+    } & OfTurn)
+  | ({ type: 'complete' } & OfPrompt)
+  | ({ type: 'aborted'; turnId?: string } & OfPrompt)
+  | ({ type: 'usage-report'; entries: Array<Usage & { model?: string }> } & OfTurn);
 
 type SnapshotEvent =
-  | { type: 'init'; session: { id?: string; messages?: SessionMessage[] }; data?: unknown }
+  | {
+      type: 'init';
+      session: { id?: string; messages?: SessionMessage[] };
+      /** Our own server says here which turn runs, up to where its message goes, and who waits. */
+      data?: { turn?: { turnId: string; seq?: number } | null; queue?: QueuePlace[] };
+    }
   | { type: 'message'; data: SessionMessage }
   | { type: 'message.updated'; data: SessionMessage }
   | ({ type: 'chunk'; content: string; messageId?: string } & Place);
+
+/** A prompt that waits; `position` counts from 1. */
+type QueuePlace = { promptId: string; position: number; [key: string]: unknown };
 
 export type SessionStatus = {
   runnerBusy?: boolean;
@@ -72,6 +135,10 @@ export type SessionStatus = {
   promptQueued?: boolean;
   queuePosition?: number;
   promptDequeued?: boolean;
+  /** Of our own server: the prompt that was queued. */
+  promptId?: string;
+  /** Of our own server: the prompt that was taken out of the queue. */
+  promptWithdrawn?: string;
   /** How many still wait after this one. */
   remaining?: number;
   /** The session gave up on a prompt that was stuck, and will send it again. */
@@ -99,7 +166,14 @@ export type InteractivePrompt = {
 };
 
 type CommonEvent =
-  | ({ type: 'agentStatus'; status: AgentStatus; detail?: string } & OfPrompt & Place)
+  | ({
+      type: 'agentStatus';
+      status: AgentStatus;
+      detail?: string;
+      turnId?: string;
+      promptId?: string;
+    } & OfPrompt &
+      Place)
   | ({
       type: 'error';
       error?: unknown;
@@ -108,8 +182,14 @@ type CommonEvent =
       data?: { message?: string; promptId?: string };
       /** The prompt's id from a runner; from a session an id of the error itself. */
       messageId?: string;
-      /** Only an answer to this question was refused: the turn goes on. */
+      /** Without a `turnId`, only an answer to this question was refused: the turn goes on. */
       promptId?: string;
+      /** What somebody asked for and may not have: nothing is wrong with the turn. */
+      refused?: string;
+      questionId?: string;
+      /** The turn that failed. */
+      turnId?: string;
+      code?: string;
     } & Place)
   | ({
       type: 'question';
@@ -118,7 +198,11 @@ type CommonEvent =
       options?: string[];
       /** In seconds. */
       expiresAt?: number | string;
-    } & OfPrompt &
+      /** The tool call that waits for the answer, where it is said. */
+      callId?: string;
+      turnId?: string;
+    } & Linked &
+      OfPrompt &
       Place)
   | ({ type: 'interactive_prompt'; prompt: InteractivePrompt } & Place)
   | {
@@ -128,7 +212,8 @@ type CommonEvent =
     }
   | { type: 'interactive_prompt_expired'; promptId: string }
   | { type: 'status'; status?: string; data?: SessionStatus }
-  | { type: 'queue.withdrawn'; data?: unknown };
+  | { type: 'queue.state'; data?: { queue?: QueuePlace[]; [key: string]: unknown } }
+  | { type: 'queue.withdrawn'; data?: { promptId?: string; [key: string]: unknown } };
 
 type DomainEvent = { type: DomainEventType; [field: string]: unknown };
 
@@ -153,6 +238,8 @@ export type AgentOpsDataTypes = {
   /** Transient: it reaches `onData` and stays in no message. */
   'agent-status': { status: AgentStatus | (string & {}); detail?: string };
   question: AgentOpsQuestion;
+  /** How many prompts are before this one, and itself; 0 when it waits no more. */
+  queue: { position: number; status: 'waiting' | 'begun' | 'withdrawn' };
 };
 
 /** A message from an Agent Ops session; name your tools to have their parts typed. */

@@ -1,21 +1,39 @@
 import type { Chunk } from '../../chunks.ts';
 import { foldChunks } from '../../fold.ts';
 import type { UIMessage, UIMessagePart } from '../../message.ts';
+import type { Channel } from '../../translator.ts';
 import type { SessionMessage } from './events.ts';
 import { createAgentOpsTranslator } from './translate.ts';
 
 type Loose = Record<string, unknown>;
 /** What the server says of itself beside the messages. */
-type Busy = { runnerBusy?: unknown; promptsQueued?: unknown };
+type Busy = {
+  runnerBusy?: unknown;
+  promptsQueued?: unknown;
+  /** Of our own server: the turn that runs, null if none does. */
+  turn?: unknown;
+};
 
 /**
  * A session's messages as a chat shows them, without the answer that is being written. Those that
- * are no part of a chat, and what cannot be read, are left out.
+ * are no part of a chat, those of another channel, and what cannot be read are left out.
  */
-export function toHistory(messages: readonly unknown[], busy: Busy): UIMessage[] {
+export function toHistory(
+  messages: readonly unknown[],
+  busy: Busy,
+  channel?: Channel,
+): UIMessage[] {
   const known = messages.filter(isMessage);
   const running = findRunning(known, busy);
-  return known.flatMap((message) => (message === running ? [] : toUIMessages(message)));
+  return known.flatMap((message) =>
+    message === running || isElsewhere(message, channel) ? [] : toUIMessages(message),
+  );
+}
+
+function isElsewhere({ channelType, channelId }: SessionMessage, channel?: Channel): boolean {
+  if (!channel) return false;
+  const isType = channelType == null || channelType === channel.channelType;
+  return !isType || (channelId != null && channelId !== channel.channelId);
 }
 
 function isMessage(value: unknown): value is SessionMessage {
@@ -24,10 +42,15 @@ function isMessage(value: unknown): value is SessionMessage {
 }
 
 /**
- * The last answer, if it has not ended while the runner works. One that was aborted has not ended
+ * The answer of the turn that runs, where the server says which that is. Else it is guessed:
+ * the last answer, if it has not ended while the runner works. One that was aborted has not ended
  * either: behind it stands one user message more than there are prompts in the queue.
  */
 function findRunning(messages: SessionMessage[], busy: Busy): SessionMessage | undefined {
+  if (busy.turn !== undefined) {
+    const { turnId } = Object(busy.turn) as Loose;
+    return messages.find(({ id, role }) => role === 'assistant' && id === turnId);
+  }
   if (busy.runnerBusy !== true) return undefined;
   const at = messages.findLastIndex(({ role }) => role === 'assistant');
   const last = messages[at];
@@ -49,7 +72,8 @@ function toUIMessages(message: SessionMessage): UIMessage[] {
   return parts.length > 0 ? [{ id, role, parts }] : [];
 }
 
-function toAnswers({ id, role, content, parts }: SessionMessage): UIMessage[] {
+function toAnswers(message: SessionMessage): UIMessage[] {
+  const { id, content, parts } = message;
   const isTurn = Array.isArray(parts);
   // A turn that has only begun is one whose answer is still to come.
   if (isTurn ? parts.length === 0 && !content : !content) return [];
@@ -58,7 +82,7 @@ function toAnswers({ id, role, content, parts }: SessionMessage): UIMessage[] {
   const hasFinish = hasEnded({ id, parts: said });
   const translator = createAgentOpsTranslator({ turnId: id, dialect: 'snapshot' });
   const chunks: Chunk[] = [
-    ...translator.push({ type: 'message.updated', data: { id, role, content, parts: said } }),
+    ...translator.push({ type: 'message.updated', data: { ...message, parts: said } }),
     // Only turns say how they ended: other messages are there, and that is all.
     ...translator.end(isTurn && !hasFinish ? { status: 'stopped', reason: 'aborted' } : undefined),
   ];

@@ -4,7 +4,10 @@ export type {
   AgentOpsQuestion,
   AgentOpsUIMessage,
   AgentStatus,
+  MessagePart,
   SessionMessage,
+  SessionStatus,
+  ToolCallState,
 } from './events.ts';
 export type { AgentOpsOptions } from './options.ts';
 export { type AgentOpsTranslator, createAgentOpsTranslator } from './translate.ts';

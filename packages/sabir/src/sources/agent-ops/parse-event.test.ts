@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createEventParser } from './parse-event.ts';
 
 const text = fc.oneof(
@@ -9,7 +9,19 @@ const text = fc.oneof(
 );
 const bytes = (frame: string) => new TextEncoder().encode(frame);
 const id = fc.constantFrom('turn-1', 'turn-2');
+const seq = fc.oneof(
+  fc.nat(),
+  fc.nat({ max: 12 }),
+  fc.integer(),
+  fc.double({ noDefaultInfinity: true, noNaN: true }),
+  fc.maxSafeInteger(),
+  text,
+);
 const event = fc.oneof(
+  fc.record({ type: fc.constant('message.part.text-delta'), turnId: id, delta: text, seq }),
+  fc.record({ type: fc.constant('message.part.text-delta'), seq, delta: text }),
+  fc.record({ type: fc.constant('x'), delta: text, deep: fc.record({ delta: text, seq }), seq }),
+  fc.record({ type: fc.constant('x'), delta: text, seq: fc.record({ seq }) }),
   fc.record({ type: fc.constant('message.part.text-delta'), turnId: id, delta: text }),
   fc.record({ type: fc.constant('chunk'), content: text, messageId: id, channelType: text }),
   fc.record({ type: fc.constant('x'), deep: fc.record({ delta: text }), delta: text }),
@@ -41,6 +53,47 @@ describe('frames of one socket', () => {
     expect(parse(delta('two'))).toEqual({ type: 'chunk', content: 'two', messageId: 't' });
     expect(parse(delta('').slice(0, -3))).toBeTypeOf('string');
     expect(parse(delta(''))).toEqual({ type: 'chunk', content: '', messageId: 't' });
+  });
+
+  it('are told apart by their text and their number', () => {
+    const parser = createEventParser(10_000);
+    const delta = (raw: string, number: string) => `{"type":"d","delta":"${raw}","seq":${number}}`;
+    const parse = (raw: string, number: string) => parser(bytes(delta(raw, number)));
+    expect(parse('one', '9')).toEqual({ type: 'd', delta: 'one', seq: 9 });
+    for (const number of [
+      '10',
+      '0',
+      '999999999999999',
+      '12345678901234567890',
+      '-3',
+      '1.5',
+      '2e3',
+    ]) {
+      expect(parse('two', number)).toEqual({ type: 'd', delta: 'two', seq: Number(number) });
+    }
+    for (const number of ['012', '00', '', '1 2', '0x1', '+1']) {
+      expect(parse('three', number)).toBe(delta('three', number));
+    }
+    expect(parse('a","seq":7,"x":"', '8')).toEqual({ type: 'd', delta: 'a', seq: 8, x: '' });
+    expect(parse('four', '11')).toEqual({ type: 'd', delta: 'four', seq: 11 });
+  });
+
+  it('are read without a parser once one of their like was, also where they are numbered', () => {
+    const parser = createEventParser(10_000);
+    const frames = [1, 2, 13].map((number) =>
+      bytes(JSON.stringify({ type: 'd', turnId: 't', delta: `word ${number}`, seq: number })),
+    );
+    const parse = vi.spyOn(JSON, 'parse');
+    const events = frames.map((frame) => {
+      const before = parse.mock.calls.length;
+      return [parser(frame), parse.mock.calls.length > before];
+    });
+    parse.mockRestore();
+    expect(events).toEqual([
+      [{ type: 'd', turnId: 't', delta: 'word 1', seq: 1 }, true],
+      [{ type: 'd', turnId: 't', delta: 'word 2', seq: 2 }, false],
+      [{ type: 'd', turnId: 't', delta: 'word 13', seq: 13 }, false],
+    ]);
   });
 
   it('are not read past a length', () => {

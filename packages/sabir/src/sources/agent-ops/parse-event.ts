@@ -3,16 +3,26 @@ const TEXT_KEYS = ['delta', 'content'] as const;
 type TextKey = (typeof TEXT_KEYS)[number];
 type Loose = Record<string, unknown>;
 
-/** A delta's bytes around its text, and what it says beside it. */
-type Frame = { before: Uint8Array; after: Uint8Array; key: TextKey; event: Loose };
+/**
+ * A delta's bytes around its text, and what it says beside it. Where it ends with its place in the
+ * turn, that number stands behind `after`, with a brace behind it.
+ */
+type Frame = {
+  before: Uint8Array;
+  after: Uint8Array;
+  hasSeq: boolean;
+  key: TextKey;
+  event: Loose;
+};
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * Frames → events, for one socket. Nearly all are deltas of one turn that differ in nothing but
- * their text: once one was parsed, the next that begins and ends like it is not parsed again, only
- * its text is taken out. That is a third of what a delta costs on its whole way.
+ * their text, and the `seq` at their end if they have one: once one was parsed, the next that is
+ * like it is not parsed again, only these are taken out. That is a third of what a delta costs on its
+ * whole way.
  */
 export function createEventParser(maxLength: number): (data: string | Uint8Array) => unknown {
   let frame: Frame | undefined;
@@ -22,12 +32,8 @@ export function createEventParser(maxLength: number): (data: string | Uint8Array
       return `(a frame of ${data.length} ${typeof data === 'string' ? 'characters' : 'bytes'})`;
     }
     if (frame && typeof data !== 'string') {
-      const said = textWithin(data, frame);
-      // A name that is known beforehand makes for a faster object.
-      if (said !== undefined) {
-        const { key, event } = frame;
-        return key === 'delta' ? { ...event, delta: said } : { ...event, content: said };
-      }
+      const known = readLike(data, frame);
+      if (known) return known;
     }
     const text = typeof data === 'string' ? data : decoder.decode(data);
     let event: unknown;
@@ -48,10 +54,46 @@ const MAX_FRAME_LENGTH = 2_000;
 /** A longer text is better decoded as a whole. */
 const MAX_SHORT_LENGTH = 12;
 
-/** What a frame says that is like another; nothing if it is not, or has to be read with care. */
-function textWithin(data: Uint8Array, { before, after }: Frame): string | undefined {
+/** The event of a frame that is like another; nothing if it is not, or has to be read with care. */
+function readLike(data: Uint8Array, frame: Frame): Loose | undefined {
+  const { event, key, hasSeq } = frame;
+  if (!hasSeq) {
+    const said = textWithin(data, data.length, frame);
+    if (said === undefined) return undefined;
+    // A name that is known beforehand makes for a faster object.
+    return key === 'delta' ? { ...event, delta: said } : { ...event, content: said };
+  }
+  const end = data.length - 1;
+  if (data[end] !== CLOSING_BRACE) return undefined;
+  let start = end;
+  let seq = 0;
+  for (let unit = 1; isDigit(data[start - 1]); unit *= 10) {
+    seq += ((data[--start] as number) - ZERO) * unit;
+  }
+  const digits = end - start;
+  // A number that begins with a zero is no JSON, unless it is nothing else.
+  if (digits === 0 || digits > MAX_DIGITS || (digits > 1 && data[start] === ZERO)) return undefined;
+  const said = textWithin(data, start, frame);
+  if (said === undefined) return undefined;
+  return key === 'delta' ? { ...event, delta: said, seq } : { ...event, content: said, seq };
+}
+
+const ZERO = 0x30;
+const CLOSING_BRACE = 0x7d;
+/** As many as a number holds without loss. */
+const MAX_DIGITS = 15;
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= 0x39;
+}
+
+function textWithin(
+  data: Uint8Array,
+  length: number,
+  { before, after }: Frame,
+): string | undefined {
   const start = before.length;
-  const end = data.length - after.length;
+  const end = length - after.length;
   if (end < start) return undefined;
   for (let i = 0; i < start; i++) if (data[i] !== before[i]) return undefined;
   for (let i = 0; i < after.length; i++) if (data[end + i] !== after[i]) return undefined;
@@ -73,6 +115,9 @@ function isPlain(byte: number): boolean {
   return byte >= 0x20 && byte < 0x7f && byte !== 0x22 && byte !== 0x5c;
 }
 
+/** Behind a comma and at the very end a number is that of the event itself, and of nothing in it. */
+const SEQ_AT_THE_END = /^(.*,"seq":)\d+\}$/s;
+
 function frameOf(text: string, event: unknown): Frame | undefined {
   const { type } = (event ?? {}) as Loose;
   if (typeof type !== 'string') return undefined;
@@ -88,9 +133,11 @@ function frameOf(text: string, event: unknown): Frame | undefined {
     // Whether it is that text, and no other of the same name deeper inside, only a parser knows.
     const probe = JSON.parse(`${before}${said}?${after}`) as Loose;
     if (probe[key] !== `${said}?`) continue;
+    const numbered = SEQ_AT_THE_END.exec(after)?.[1];
     return {
       before: encoder.encode(before),
-      after: encoder.encode(after),
+      after: encoder.encode(numbered ?? after),
+      hasSeq: numbered !== undefined,
       key,
       event: { ...(event as Loose), type: toPropertyName(type) },
     };

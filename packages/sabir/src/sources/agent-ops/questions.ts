@@ -9,6 +9,8 @@ type Question = {
   callId?: string | undefined;
   /** That call is not the agent's: it was made to carry the approval. */
   isCallOurs?: boolean;
+  /** Nobody said which call waits, and there may be one. */
+  isCallGuessed: boolean;
   /** What an action's id stands for. */
   labels: Map<unknown, string>;
 };
@@ -17,10 +19,12 @@ type Question = {
 export type Asked = Omit<AgentOpsQuestion, 'status' | 'answer'> & {
   labels: Map<unknown, string>;
   isApproval: boolean;
+  /** The tool call that waits for the answer, where it is said. */
+  callId?: string;
+  /** A server that names the turn also names the call, if one waits. */
+  isOfNamedTurn: boolean;
   place: Place;
 };
-
-export type Questions = ReturnType<typeof createQuestions>;
 
 /** What a session sends its runner for a question whose time ran out. */
 const EXPIRED_ANSWER = '__expired__';
@@ -60,21 +64,32 @@ export function createQuestions(
   }
 
   return {
-    ask({ labels, isApproval, place: _, ...asked }: Asked): void {
+    has: (questionId: string): boolean => questions.has(questionId),
+    ask(given: Asked): void {
+      const { labels, isApproval, callId: said, isOfNamedTurn, place: _, ...asked } = given;
       const { questionId, text, options } = asked;
       const known = questions.get(questionId);
       if (known) {
+        if (known.data.status !== 'open') return;
+        known.callId = said ?? known.callId;
         const data = { ...known.data, ...asked };
-        const isSame = JSON.stringify(data) === JSON.stringify(known.data);
-        if (known.data.status !== 'open' || isSame) return;
+        if (JSON.stringify(data) === JSON.stringify(known.data)) return;
         known.data = data;
         known.labels = labels;
         show(known);
         return;
       }
       // The agent calls its tool right before it asks; an action waits in the call that wants it.
-      const callId = getCalls().lastOpen(isApproval ? undefined : QUESTION_TOOL);
-      const question: Question = { data: { ...asked, status: 'open' }, callId, labels };
+      const isCallGuessed = said === undefined && !isOfNamedTurn;
+      const callId = isCallGuessed
+        ? getCalls().lastOpen(isApproval ? undefined : QUESTION_TOOL)
+        : said;
+      const question: Question = {
+        data: { ...asked, status: 'open' },
+        callId,
+        isCallGuessed,
+        labels,
+      };
       questions.set(questionId, question);
       show(question);
       if (hasApprovals && callId === undefined) {
@@ -96,7 +111,8 @@ export function createQuestions(
     onCall(callId: string, name: string, stage: number): void {
       for (const question of questions.values()) {
         if (question.data.status !== 'open') continue;
-        if (question.callId === undefined && name === QUESTION_TOOL) question.callId = callId;
+        const isGuess = question.isCallGuessed && name === QUESTION_TOOL;
+        if (question.callId === undefined && isGuess) question.callId = callId;
         if (question.callId !== callId) continue;
         if (stage === OVER) settle(question, 'answered');
         else if (stage === CALLED) requestApproval(question);
@@ -118,8 +134,15 @@ export function toAsked(
   event: EventOf<'question'> | EventOf<'interactive_prompt'>,
 ): Asked | undefined {
   if (event.type === 'question') {
-    const { questionId, text, options, expiresAt } = event;
-    return toQuestion(questionId, [text], options, expiresAt, event);
+    const { questionId, text, options, expiresAt, callId, turnId } = event;
+    const asked = toQuestion(questionId, [text], options, expiresAt, event);
+    return (
+      asked && {
+        ...asked,
+        isOfNamedTurn: typeof turnId === 'string',
+        ...(typeof callId === 'string' && { callId }),
+      }
+    );
   }
   const prompt: Partial<InteractivePrompt> | null | undefined = event.prompt;
   if (typeof prompt !== 'object' || prompt === null) return undefined;
@@ -155,6 +178,7 @@ function toQuestion(
     ...(expiresAt !== undefined && { expiresAt }),
     labels,
     isApproval: false,
+    isOfNamedTurn: false,
     place: { channelType, channelId } as Place,
   };
 }

@@ -23,7 +23,7 @@ export type SessionOptions = {
   approvals: boolean;
   pingMs: number;
   settleMs: number;
-  history(user: User): Promise<UIMessage[]>;
+  history(user: User, channel?: Channel): Promise<UIMessage[]>;
 };
 
 /** A prompt of ours, from when it is given to when the server is done with it. */
@@ -62,7 +62,7 @@ const QUIET_MS = 250;
  * that waits, and an abort clears the whole queue: only what is held here is safe from our own stop.
  */
 export class AgentOpsSession implements UpstreamSession, SocketListener {
-  readonly history: (user: User) => Promise<UIMessage[]>;
+  readonly history: SessionOptions['history'];
   #options: SessionOptions;
   #watch: ReturnType<typeof createTurnWatch>;
   #socket: Socket | undefined;

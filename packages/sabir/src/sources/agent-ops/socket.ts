@@ -44,7 +44,8 @@ export type SocketListener = {
 
 export type Socket = {
   readonly isOpen: boolean;
-  send(message: object): void;
+  /** An object is made JSON of; a string is sent as it is. */
+  send(message: object | string): void;
   close(): void;
 };
 
@@ -90,7 +91,7 @@ export function connect(
         },
         send(message) {
           try {
-            socket.send(JSON.stringify(message));
+            socket.send(typeof message === 'string' ? message : JSON.stringify(message));
           } catch (error) {
             // Whoever sends is not told in the middle of it.
             queueMicrotask(() => end(reasonOf(error), error));

@@ -486,6 +486,12 @@ describe('Agent Ops events that are not what they should be', () => {
       'message.create': 1,
       'message.part.text-delta': 1,
       'message.part.tool-update': 1,
+      'message.part.reasoning-delta': 1,
+      'message.part.tool-input-delta': 1,
+      'message.part.step': 1,
+      'message.part.source': 1,
+      'message.part.file': 1,
+      'message.part.data': 1,
       'message.finalize': 1,
       'usage-report': 1,
       message: 1,
@@ -494,7 +500,7 @@ describe('Agent Ops events that are not what they should be', () => {
       agentStatus: 1,
       status: 1,
     });
-    expect(warn).toHaveBeenCalledTimes(11);
+    expect(warn).toHaveBeenCalledTimes(17);
   });
 
   it('counts an event with parts it cannot read, and reads the others', () => {

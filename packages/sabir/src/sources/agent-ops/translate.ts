@@ -1,58 +1,43 @@
-import { createMessageAccumulator, type MessageAccumulator } from '../../accumulator.ts';
-import { RUN_FAILED, toShownText } from '../../errors.ts';
+import { toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
-import { type Calls, createCalls, isCallState } from './calls.ts';
 import { DOMAIN_EVENTS } from './domain-events.ts';
+import { isNamed, isObject, isString, type Loose, otherTypes, SHAPES } from './event-shapes.ts';
 import type {
   AgentOpsDataTypes,
   AgentOpsEvent,
   EventOf,
+  MessagePart,
   SessionMessage,
   TurnEventType,
 } from './events.ts';
+import { createLinkedTurn } from './linked-turn.ts';
 import type { AgentOpsOptions } from './options.ts';
-import { type Asked, createQuestions, type Questions, toAsked } from './questions.ts';
-import { createSnapshotTexts, readSnapshot } from './snapshot.ts';
+import { ABORTED, FINISHED, type Problem, toFailed, toOutcome, WITHDRAWN } from './outcomes.ts';
+import { toAsked } from './questions.ts';
+import { createQueuePlace } from './queue-place.ts';
+import { createSnapshotTexts, isLinked, readSnapshot } from './snapshot.ts';
 import { createTurnFinder } from './turn-finder.ts';
+import { createTurnMessage, type TurnMessage } from './turn-message.ts';
+import { addUsage } from './usage.ts';
 
 type AgentStatusData = AgentOpsDataTypes['agent-status'];
 /** The kinds of event that bring text. The first that does is the turn's; the others repeat it. */
 type TextSource = 'delta' | 'chunk' | 'snapshot' | 'final';
-type Message = { accumulator: MessageAccumulator; calls: Calls; questions: Questions };
+type Asking = EventOf<'question'> | EventOf<'interactive_prompt'>;
 
 export interface AgentOpsTranslator extends Translator<AgentOpsEvent> {
   /** Our prompt is in the session's queue: silence is no sign of anything. */
   readonly waiting: boolean;
 }
 
-/**
- * Whether an event has what it needs to mean anything, and what it does: nothing if silent. What
- * turns out to be unsound only on the way gives false.
- */
-type Mapping = {
-  [Type in TurnEventType]: [
-    isSound: (event: Loose) => boolean,
-    // biome-ignore lint/suspicious/noConfusingVoidType: most of them give nothing back
-    apply?: ((event: EventOf<Type>) => boolean | void) | undefined,
-  ];
-};
-type Loose = Record<string, unknown>;
+// biome-ignore lint/suspicious/noConfusingVoidType: most of them give nothing back
+type Handler<Type extends TurnEventType> = (event: EventOf<Type>) => boolean | void;
+/** What turns out to be unsound only on the way gives false. */
+type Handlers = { [Type in TurnEventType]: Handler<Type> };
 
-const anything = () => true;
-const isObject = (value: unknown): value is Loose => typeof value === 'object' && value !== null;
-const isString = (value: unknown): value is string => typeof value === 'string';
-const isNamed = (id: unknown) => isString(id) && id !== '';
-const isOfTurn = ({ turnId }: Loose) => turnId == null || isString(turnId);
-const isMessage = ({ data }: Loose) => isObject(data) && isNamed(data.id);
-const isOfQuestion = ({ promptId }: Loose) => isString(promptId);
-
-const FINISHED: TurnOutcome = { status: 'finished' };
-const ABORTED: TurnOutcome = { status: 'stopped', reason: 'aborted' };
-const CANCELED: TurnOutcome = { status: 'stopped', reason: 'canceled' };
-const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
-const FAILED: TurnOutcome = { status: 'failed', code: RUN_FAILED.code };
+const QUEUE = { id: 'queue' };
 
 /**
  * Agent Ops events → chunks, for one turn, in whichever dialect they come.
@@ -62,71 +47,76 @@ const FAILED: TurnOutcome = { status: 'failed', code: RUN_FAILED.code };
  */
 export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOpsTranslator {
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
-  const turn = createTurnFinder(options.channel, options.turnId);
+  const turn =
+    options.promptId === undefined
+      ? createTurnFinder(options.channel, options.turnId)
+      : createLinkedTurn(options.promptId, options.turnId);
+  const ignored = otherTypes(options.dialect ?? 'auto');
+  const queue = createQueuePlace((data) => {
+    // Only a message whose id is known beforehand can be begun before its turn.
+    if (options.messageId !== undefined) getMessage().accumulator.data('queue', data, QUEUE);
+  });
   let texts = createSnapshotTexts();
   /** Made when the turn begins: only then its id is known. */
-  let message: Message | undefined;
+  let message: TurnMessage | undefined;
   let isOpen = false;
   let heldStatus: AgentStatusData | undefined;
   let textSource: TextSource | undefined;
-  /** What went wrong in a turn that has not ended yet; there may be no words for it. */
-  let failure: { cause: unknown } | undefined;
+  /** What went wrong in a turn that has not ended yet. */
+  let failure: Problem | undefined;
   let usage: Usage | undefined;
+  /** The place in our turn of the last of its events, where they say it. */
+  let lastSeq = 0;
 
-  const mapping: Mapping = {
-    'message.create': [({ turnId }) => isNamed(turnId), only('v2', create)],
-    'message.part.text-delta': [
-      (event) => isOfTurn(event) && isString(event.delta),
-      only('v2', ({ turnId, delta }) => speak(turnId, 'delta', delta)),
-    ],
-    'message.part.tool-update': [
-      (event) => isOfTurn(event) && isCallState(event),
-      only('v2', updateTool),
-    ],
-    'message.finalize': [isOfTurn, only('v2', finalize)],
-    complete: [anything, only('v2', complete)],
-    aborted: [anything, only('v2', abort)],
-    'usage-report': [
-      (event) => isOfTurn(event) && Array.isArray(event.entries),
-      only('v2', addUsage),
-    ],
-    init: [anything, only('snapshot', init)],
-    message: [isMessage, only('snapshot', receive)],
-    'message.updated': [isMessage, only('snapshot', ({ data }) => update(data))],
-    chunk: [
-      ({ content }) => isString(content),
-      only('snapshot', ({ messageId, content }) => speak(messageId, 'chunk', content)),
-    ],
-    agentStatus: [({ status }) => isString(status), showStatus],
-    status: [({ data }) => data == null || isObject(data), readStatus],
-    error: [anything, fail],
-    question: [({ questionId }) => isNamed(questionId), (event) => ask(toAsked(event))],
-    interactive_prompt: [
-      ({ prompt }) => isObject(prompt) && isNamed(prompt.id),
-      (event) => ask(toAsked(event)),
-    ],
-    interactive_prompt_resolved: [isOfQuestion, resolve],
-    interactive_prompt_expired: [
-      isOfQuestion,
-      ({ promptId }) => message?.questions.settle(promptId, 'expired'),
-    ],
-    'queue.withdrawn': [anything, withdraw],
+  const handlers: Handlers = {
+    'message.create': create,
+    'message.part.text-delta': ({ turnId, delta }) => speak(turnId, 'delta', delta),
+    'message.part.reasoning-delta': think,
+    'message.part.tool-update': (event) => inTurn(event)?.calls.update(event),
+    'message.part.tool-input-delta': (event) => inTurn(event)?.calls.writeInput(event),
+    'message.part.step': (event) => inTurn(event)?.parts.step(),
+    'message.part.source': (event) => inTurn(event)?.parts.add({ ...event, type: 'source' }),
+    'message.part.file': (event) => inTurn(event)?.parts.add({ ...event, type: 'file' }),
+    'message.part.data': (event) => inTurn(event)?.parts.data(event, event.transient === true),
+    'message.finalize': finalize,
+    complete,
+    aborted: ({ turnId }) => stop(turnId, ABORTED),
+    'usage-report': count,
+    init,
+    message: receive,
+    'message.updated': ({ data }) => update(data),
+    chunk: ({ messageId, content }) => speak(messageId, 'chunk', content),
+    agentStatus: showStatus,
+    status: readStatus,
+    error: fail,
+    question: ask,
+    interactive_prompt: ask,
+    interactive_prompt_resolved: resolve,
+    interactive_prompt_expired: ({ promptId }) => message?.questions.settle(promptId, 'expired'),
+    'queue.state': ({ data }) => readPlaces(data),
+    'queue.withdrawn': ({ data }) => withdraw(isObject(data) ? data.promptId : undefined),
   };
 
-  function only<Handler>(dialect: 'v2' | 'snapshot', handler: Handler): Handler | undefined {
-    const { dialect: wanted = 'auto' } = options;
-    return wanted === 'auto' || wanted === dialect ? handler : undefined;
-  }
-
   function apply(type: string, event: Loose): keyof TranslatorStats | undefined {
-    if (!Object.hasOwn(mapping, type)) return DOMAIN_EVENTS.has(type) ? undefined : 'unknown';
-    // The table pairs each type with its own event; TypeScript cannot follow the pairing.
-    const known = mapping[type as 'error'];
-    if (!known[0](event)) return 'malformed';
-    return known[1]?.(event as EventOf<'error'>) === false ? 'malformed' : undefined;
+    if (!Object.hasOwn(handlers, type)) return DOMAIN_EVENTS.has(type) ? undefined : 'unknown';
+    if (turn.turnId === undefined) turn.learn(event);
+    if (isRepeated(event)) return undefined;
+    // The tables pair each type with its own event; TypeScript cannot follow the pairing.
+    const known = type as 'error';
+    if (!SHAPES[known](event)) return 'malformed';
+    if (ignored?.has(type)) return undefined;
+    return handlers[known](event as EventOf<'error'>) === false ? 'malformed' : undefined;
   }
 
-  function count(kind: keyof TranslatorStats, type: string): void {
+  /** After a connection was lost, its last events may be told again. */
+  function isRepeated({ turnId, seq }: Loose): boolean {
+    if (typeof seq !== 'number' || !isString(turnId) || turnId !== turn.turnId) return false;
+    if (seq <= lastSeq) return true;
+    lastSeq = seq;
+    return false;
+  }
+
+  function note(kind: keyof TranslatorStats, type: string): void {
     const key = countSkipped(stats, kind, type);
     if (!key) return;
     try {
@@ -136,25 +126,23 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
     }
   }
 
-  function getMessage(): Message {
-    if (message) return message;
-    const { messageId, generateMessageId = createId, approvals: hasAnswers = false } = options;
-    const accumulator = createMessageAccumulator(messageId ?? turn.turnId ?? generateMessageId());
-    const questions = createQuestions(accumulator, () => calls, hasAnswers);
-    const calls = createCalls(accumulator, { hasAnswers, onChange: questions.onCall });
-    message = { accumulator, calls, questions };
+  function getMessage(): TurnMessage {
+    const { messageId, generateMessageId = createId, approvals = false } = options;
+    message ??= createTurnMessage(messageId ?? turn.turnId ?? generateMessageId(), approvals);
     return message;
   }
 
   /** The message, in a turn that has begun. */
-  function open(): Message {
-    const { accumulator } = getMessage();
+  function open(): TurnMessage {
+    const opened = getMessage();
     if (!isOpen) {
+      const { accumulator } = opened;
       isOpen = true;
+      queue.leave('begun');
       accumulator.startStep();
       if (heldStatus) accumulator.data('agent-status', heldStatus, { transient: true });
     }
-    return getMessage();
+    return opened;
   }
 
   function announce(id: string, place: EventOf<'message.create'> | SessionMessage): boolean {
@@ -167,14 +155,17 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
       isOpen = false;
       textSource = undefined;
       texts = createSnapshotTexts();
+      message?.parts.restart();
       failure = undefined;
+      lastSeq = 0;
     }
     open();
     return true;
   }
 
   function create(event: EventOf<'message.create'>): void {
-    announce(event.turnId, event);
+    // Which turn it is was not known when its place was looked at.
+    if (announce(event.turnId, event)) isRepeated({ ...event });
   }
 
   function speak(id: unknown, source: TextSource, text: string): void {
@@ -184,59 +175,63 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
 
   function write(source: TextSource, text: string): void {
     if (text === '') return;
-    const { accumulator } = open();
+    const { parts } = open();
     // Snapshots may tell what was said before we came; from then on it is said as it comes.
     const isFree = textSource === undefined || (textSource === 'snapshot' && source !== 'final');
     if (isFree) textSource = source;
-    if (textSource === source) accumulator.delta('text', text);
+    if (textSource === source) parts.write('text', text);
   }
 
-  function updateTool(event: EventOf<'message.part.tool-update'>): boolean {
-    if (turn.isOurs(event.turnId)) return open().calls.update(event);
-    turn.sawOther(event.turnId);
-    return true;
+  /** The message, if something is said in our turn. */
+  function inTurn({ turnId }: { turnId: unknown }): TurnMessage | undefined {
+    if (turn.isOurs(turnId)) return open();
+    turn.sawOther(turnId);
+    return undefined;
   }
 
-  function finalize({ turnId, reason, error, finalText }: EventOf<'message.finalize'>): void {
-    if (turnId == null ? !turn.isBegun : !turn.isOurs(turnId)) {
+  function think(event: EventOf<'message.part.reasoning-delta'>): void {
+    if (event.delta !== '') inTurn(event)?.parts.write('reasoning', event.delta);
+  }
+
+  function finalize(event: EventOf<'message.finalize'>): void {
+    const { turnId, reason, error, code, finalText } = event;
+    if (!turn.takesEnd(turnId)) {
       turn.sawOtherEnd();
       return;
     }
     if (isString(finalText)) write('final', finalText);
-    finish(reason, isString(error) ? [error] : []);
-  }
-
-  function finish(reason: unknown, errors: unknown[]): void {
-    if (reason === 'canceled') end(CANCELED);
-    else if (reason === 'error' || errors.length > 0) end(FAILED, errors[0]);
-    else if (reason === 'end_turn') end(FINISHED);
-    else end({ status: 'finished', finishReason: 'other' });
+    const problem = isString(error) || reason === 'error' ? { cause: error, code } : undefined;
+    end(toOutcome(reason, problem), isString(error) ? error : undefined);
   }
 
   function complete({ messageId }: EventOf<'complete'>): void {
     if (turn.takeComplete(messageId)) end(FINISHED);
   }
 
-  function abort(): void {
-    if (turn.isBegun) end(ABORTED);
+  function stop(turnId: unknown, outcome: TurnOutcome): void {
+    if (turn.takesEnd(turnId)) end(outcome);
   }
 
-  function addUsage({ turnId, entries }: EventOf<'usage-report'>): void {
-    if (!turn.isOurs(turnId)) return;
-    usage ??= {};
-    for (const entry of entries) {
-      for (const key of ['inputTokens', 'outputTokens'] as const) {
-        const tokens = entry?.[key];
-        if (Number.isFinite(tokens)) usage[key] = (usage[key] ?? 0) + (tokens as number);
-      }
-    }
+  function count({ turnId, entries }: EventOf<'usage-report'>): void {
+    if (turn.isOurs(turnId)) usage = addUsage(usage, entries);
   }
 
   /** After a reconnect it tells how our turn stands. */
-  function init({ session }: EventOf<'init'>): void {
+  function init({ session, data: more }: EventOf<'init'>): void {
     const messages: unknown = session?.messages;
-    if (turn.turnId === undefined || !Array.isArray(messages)) return;
-    for (const data of messages) if (data?.id === turn.turnId) update(data);
+    readPlaces(more);
+    for (const data of Array.isArray(messages) ? messages : []) {
+      if (!isObject(data) || !isNamed(data.id)) continue;
+      if (data.id !== turn.turnId && !isOfOurPrompt(data)) continue;
+      update(data as SessionMessage);
+      // What happened up to here is in the message.
+      const { turnId, seq } = more?.turn ?? {};
+      if (isLinked(data as SessionMessage)) isRepeated({ turnId, seq });
+    }
+  }
+
+  function isOfOurPrompt({ role, promptId }: Loose): boolean {
+    return role === 'assistant' && isString(promptId) && promptId === options.promptId;
   }
 
   function receive({ data }: EventOf<'message'>): boolean | undefined {
@@ -252,33 +247,48 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
     if (data.role !== undefined && data.role !== 'assistant') return undefined;
     const snapshot = readSnapshot(data);
     if (!snapshot) return undefined;
+    if (isOfOurPrompt(data)) announce(data.id, data);
     if (!turn.isOurs(data.id)) {
       if (snapshot.isOver) turn.sawOtherEnd();
       else if (data.role) turn.sawOther(data.id);
       return undefined;
     }
+    const { isOver, reason, problem, content } = snapshot;
+    const isTold = isLinked(data) ? catchUp(content) : compare(content);
+    if (snapshot.usage) usage = addUsage(undefined, [snapshot.usage]);
+    // The finish may come with the next snapshot.
+    failure = problem ?? failure;
+    if (isOver) end(toOutcome(reason, problem), problem?.cause);
+    return snapshot.isSound && isTold;
+  }
+
+  function catchUp(content: MessagePart[]): boolean {
+    if (content.some(({ type }) => type === 'text')) textSource ??= 'snapshot';
+    // Text that comes as it is written may come after a snapshot that has it already.
+    return open().catchUp(content, textSource !== 'chunk');
+  }
+
+  /** Says what is new in a snapshot of a server that may overwrite one text with another. */
+  function compare(content: MessagePart[]): boolean {
     const { accumulator, calls } = open();
-    let { isSound } = snapshot;
+    let isSound = true;
     let place = 0;
-    for (const part of snapshot.content) {
-      if ('call' in part) isSound = calls.update(part.call) && isSound;
-      else {
+    for (const part of content) {
+      if (part.type === 'tool-call') isSound = calls.update(part) && isSound;
+      else if (part.type === 'text') {
         const isTextOpen = accumulator.openBlock === 'text';
         write('snapshot', texts.news(place++, part.text, isTextOpen));
       }
     }
-    const { isOver, reason, errors } = snapshot;
-    // The finish may come with the next snapshot.
-    if (errors.length > 0) failure = { cause: errors[0] };
-    if (isOver) finish(reason, errors);
     return isSound;
   }
 
-  function showStatus({ status, detail, messageId, ...place }: EventOf<'agentStatus'>): void {
-    if (!turn.isAboutUs(messageId) || !turn.isOurChannel(place)) return;
+  function showStatus(event: EventOf<'agentStatus'>): void {
+    const { status, detail, messageId } = event;
+    if (!turn.isAboutUs(event) || !turn.isOurChannel(event)) return;
     turn.sawStatus(status, messageId);
     heldStatus = { status, ...(isString(detail) ? { detail } : undefined) };
-    message?.accumulator.data('agent-status', heldStatus, { transient: true });
+    if (isOpen) message?.accumulator.data('agent-status', heldStatus, { transient: true });
   }
 
   function readStatus({ data }: EventOf<'status'>): void {
@@ -287,23 +297,30 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
     if (turn.isWaiting) heldStatus = undefined;
     message?.questions.settle(data.questionAnswered, 'answered', data.answer);
     message?.questions.settle(data.questionExpired, 'expired');
-    if (data.runnerDisconnected || data.watchdogRecovery) turn.orphan();
-    else if ((data.runnerBusy === false || data.aborted) && turn.isBegun) {
-      end(failure ? FAILED : ABORTED);
+    queue.tell(turn.place);
+    if (isString(options.promptId) && data.promptWithdrawn === options.promptId) {
+      withdraw(options.promptId);
+    } else if (data.runnerDisconnected || data.watchdogRecovery) turn.orphan();
+    else if (data.runnerBusy === false || data.aborted) {
+      stop(undefined, failure ? toFailed(failure) : ABORTED);
     }
   }
 
   function fail(event: EventOf<'error'>): void {
     const more = isObject(event.data) ? event.data : {};
-    // Only an answer to a question was refused.
-    if (event.promptId !== undefined || more.promptId !== undefined) return;
-    if (!turn.isAboutUs(event.messageId) || !turn.isOurChannel(event)) return;
-    end(FAILED, event.error ?? event.message ?? event.content ?? more.message);
+    const { refused, questionId, turnId, promptId = more.promptId, code } = event;
+    // Somebody's request was refused, often an answer to a question: no turn has failed.
+    if (refused !== undefined || questionId !== undefined) return;
+    if (promptId !== undefined && turnId == null) return;
+    if (!turn.isAboutUs(event) || !turn.isOurChannel(event)) return;
+    const cause = event.error ?? event.message ?? event.content ?? more.message;
+    end(toFailed({ cause, ...(turnId != null && { code }) }), cause);
   }
 
-  function ask(asked: Asked | undefined): void {
-    if (!asked || turn.turnId === undefined || !turn.isOurChannel(asked.place)) return;
-    open().questions.ask(asked);
+  function ask(event: Asking): void {
+    if (turn.turnId === undefined || !turn.isOurs((event as Loose).turnId)) return;
+    const asked = toAsked(event);
+    if (asked && turn.isOurChannel(asked.place)) open().ask(asked);
   }
 
   function resolve({ promptId, resolution }: EventOf<'interactive_prompt_resolved'>): void {
@@ -311,14 +328,20 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
     message?.questions.settle(promptId, 'answered', answer);
   }
 
-  function withdraw(): void {
-    if (turn.isWaiting) end(WITHDRAWN);
+  function readPlaces(said: unknown): void {
+    turn.readPlaces(isObject(said) ? said.queue : undefined);
+    queue.tell(turn.place);
+  }
+
+  function withdraw(promptId: unknown): void {
+    if (turn.isWithdrawn(promptId)) end(WITHDRAWN);
   }
 
   function end(given: TurnOutcome | undefined, error?: unknown): void {
+    if (!isOpen) queue.leave('withdrawn');
     const { accumulator, calls, questions } = getMessage();
     const isGood = given === undefined || given.status === 'finished';
-    const outcome = failure && isGood ? FAILED : given;
+    const outcome = failure && isGood ? toFailed(failure) : given;
     calls.completeInputs();
     if (outcome?.status !== 'paused') {
       questions.withdraw();
@@ -356,7 +379,7 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
       } catch {
         // A proxy or a getter of somebody else's event threw: the rest of the turn is still good.
       }
-      if (problem) count(problem, type);
+      if (problem) note(problem, type);
       return message?.accumulator.take() ?? [];
     },
     end(outcome) {

@@ -5,14 +5,53 @@ import type { Place, SessionStatus } from './events.ts';
 const WORKING: ReadonlySet<unknown> = new Set(['thinking', 'streaming', 'tool_calling']);
 const MAX_OTHERS = 1_000;
 
+/** What an event says of what it is about; only our own server says the last two. */
+type About = { messageId?: unknown; turnId?: unknown; promptId?: unknown };
+
+/** Which of the turns on a session's socket is ours. */
+export type TurnFinder = {
+  readonly turnId: string | undefined;
+  readonly isWaiting: boolean;
+  /** Of our prompt in the queue, from 1, where the server says which prompt is where. */
+  readonly place: number | undefined;
+  isOurChannel(place: Place): boolean;
+  /** Whatever names our prompt and a turn says which turn is ours, also if that never begins. */
+  learn(about: About): void;
+  /** A turn begins. True if it is ours. */
+  announce(id: string, said: Place & { promptId?: unknown }): boolean;
+  /** Whether something is said in our turn; no id means the open one. */
+  isOurs(id: unknown): boolean;
+  /** Whether what ends a turn ends ours. Without an id it ends whichever runs: perhaps the one before. */
+  takesEnd(id: unknown): boolean;
+  /** Whether a `complete` is ours: one follows the end of every turn. */
+  takeComplete(messageId: unknown): boolean;
+  /** Whether something said of a prompt, or under an id nobody knows, is said of ours. */
+  isAboutUs(about: About): boolean;
+  /** Whether the prompt that was taken out of the queue is ours. */
+  isWithdrawn(promptId: unknown): boolean;
+  readQueue(status: SessionStatus): void;
+  /** The places of all that wait. */
+  readPlaces(queue: unknown): void;
+  sawOther(id: unknown): void;
+  sawOtherEnd(): void;
+  /** A person's message: ours, or once our turn runs, the prompt of somebody who waits. */
+  sawPrompt(id: unknown): void;
+  sawStatus(status: string, messageId: unknown): void;
+  /** The runner is gone. The session sends our prompt again, and another turn answers it. */
+  orphan(): void;
+};
+
 /**
- * Which of the turns on a session's socket is ours.
+ * Finds our turn on the socket of a server that says nothing of it.
  *
  * Nothing links a prompt to its turn. Ours is the next one announced on our channel, unless the
  * session told that our prompt waits in a queue: then the one announced after ours left it. A turn
  * nobody announced was running before we came. Owns the queue and the ids of other people.
  */
-export function createTurnFinder(channel: Channel | undefined, givenId: string | undefined) {
+export function createTurnFinder(
+  channel: Channel | undefined,
+  givenId: string | undefined,
+): TurnFinder {
   let turnId = givenId;
   let promptId: string | undefined;
   /** The prompt an agent said it works on; at the next announcement it is ours. */
@@ -45,11 +84,19 @@ export function createTurnFinder(channel: Channel | undefined, givenId: string |
     return turnId !== undefined || (isWorking && !othersRun);
   }
 
-  /** Whether something said of a prompt, or under an id nobody knows, is said of ours. */
-  function isAboutUs(messageId: unknown): boolean {
+  function isAboutUs({ turnId: ofTurn, messageId }: About): boolean {
     if (isWaiting) return false;
+    if (typeof ofTurn === 'string')
+      return turnId === undefined ? !others.has(ofTurn) : ofTurn === turnId;
     if (typeof messageId !== 'string' || messageId === turnId) return true;
     return promptId === undefined ? !others.has(messageId) : messageId === promptId;
+  }
+
+  function isOurs(id: unknown): boolean {
+    if (id == null) return turnId !== undefined;
+    if (id !== turnId) return false;
+    isOrphaned = false;
+    return true;
   }
 
   function addOther(id: unknown): void {
@@ -63,13 +110,9 @@ export function createTurnFinder(channel: Channel | undefined, givenId: string |
     get isWaiting() {
       return isWaiting;
     },
-    /** Whether an event that ends whatever runs ends our turn: it may be about the one before. */
-    get isBegun() {
-      return isBegun();
-    },
+    place: undefined,
     isOurChannel,
-    /** A turn begins. True if it is ours. */
-    announce(id: string, place: Place): boolean {
+    announce(id, place) {
       if (id === turnId) return true;
       const isExpected = turnId === undefined ? !isWaiting && !others.has(id) : isOrphaned;
       if (isExpected && isOurChannel(place)) {
@@ -83,39 +126,36 @@ export function createTurnFinder(channel: Channel | undefined, givenId: string |
       othersRun = true;
       return false;
     },
-    /** Whether something is said in our turn; no id means the open one. */
-    isOurs(id: unknown): boolean {
-      if (id == null) return turnId !== undefined;
-      if (id !== turnId) return false;
-      isOrphaned = false;
-      return true;
-    },
-    sawOther(id: unknown): void {
+    isOurs,
+    takesEnd: (id) => (id == null ? isBegun() : isOurs(id)),
+    sawOther(id) {
       addOther(id);
       othersRun = true;
     },
-    sawOtherEnd(): void {
+    sawOtherEnd() {
       othersRun = false;
       hasOtherEnded = true;
     },
-    /** A person's message: ours, or once our turn runs, the prompt of somebody who waits. */
-    sawPrompt(id: unknown): void {
+    sawPrompt(id) {
       if (turnId !== undefined) addOther(id);
       else if (!isWaiting) hasPrompt = true;
     },
-    sawStatus(status: string, messageId: unknown): void {
+    sawStatus(status, messageId) {
       if (turnId !== undefined || othersRun || !WORKING.has(status)) return;
       isWorking = true;
       isDispatched ||= hasPrompt;
       workedOn = typeof messageId === 'string' ? messageId : undefined;
     },
     isAboutUs,
-    /** Whether a `complete` is ours: one follows the end of every turn. */
-    takeComplete(messageId: unknown): boolean {
+    takeComplete(messageId) {
       const isOthers = hasOtherEnded && (promptId === undefined || messageId === undefined);
       hasOtherEnded = false;
-      return !isOthers && isBegun() && isAboutUs(messageId);
+      return !isOthers && isBegun() && isAboutUs({ messageId });
     },
+    isWithdrawn: () => isWaiting,
+    // Nobody says which prompt is ours.
+    readPlaces: () => undefined,
+    learn: () => undefined,
     readQueue({
       promptQueued,
       queuePosition,
@@ -124,7 +164,7 @@ export function createTurnFinder(channel: Channel | undefined, givenId: string |
       runnerBusy,
       aborted,
       watchdogRecovery,
-    }: SessionStatus): void {
+    }) {
       if (turnId !== undefined) return;
       if (promptQueued && !isWaiting && !isDispatched) {
         isWaiting = true;
@@ -142,8 +182,7 @@ export function createTurnFinder(channel: Channel | undefined, givenId: string |
       }
       if (!isWaiting) forgetOthersTurn();
     },
-    /** The runner is gone. The session sends our prompt again, and another turn answers it. */
-    orphan(): void {
+    orphan() {
       isOrphaned = turnId !== undefined;
     },
   };

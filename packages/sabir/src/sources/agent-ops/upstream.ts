@@ -2,9 +2,10 @@ import { NO_HISTORY, NOT_FOUND, SabirError, UPSTREAM_UNREACHABLE } from '../../e
 import type { Channel } from '../../translator.ts';
 import type { Upstream, User } from '../../turns/upstream.ts';
 import { toHistory } from './history.ts';
+import { isLinkedInit, LinkedSession } from './linked-session.ts';
 import type { AgentOpsOptions } from './options.ts';
 import { AgentOpsSession } from './session.ts';
-import { connect, type Target, type WebSocketConstructor } from './socket.ts';
+import { connect, type SocketListener, type Target, type WebSocketConstructor } from './socket.ts';
 
 export type AgentOpsUpstreamOptions = {
   /**
@@ -28,6 +29,16 @@ export type AgentOpsUpstreamOptions = {
   settleMs?: number;
   /** How long the server may take to answer a connection. Default 15,000. */
   openMs?: number;
+  /**
+   * There is one of ours at the address: it is asked for no more than the turns. It is known for
+   * one anyway, and told much that is not needed. Default false: nothing is added to the address.
+   */
+  isSessionServer?: boolean;
+  /**
+   * How long to try to come back when the connection to a session server of ours has dropped: its
+   * turns go on meanwhile. Default 20,000; others' turns are lost with the connection.
+   */
+  returnMs?: number;
   /** A larger event is not read. Default 16 MB. */
   maxEventBytes?: number;
   dialect?: AgentOpsOptions['dialect'];
@@ -54,6 +65,8 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
     pingMs = 30_000,
     settleMs = 2_000,
     openMs = 15_000,
+    returnMs = 20_000,
+    isSessionServer = false,
     maxEventBytes = 16_000_000,
     dialect = 'auto',
     approvals = false,
@@ -98,24 +111,62 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
         reads.set(key, reading);
         return reading;
       };
-      const session = new AgentOpsSession({
-        channel,
-        dialect,
-        approvals,
-        pingMs,
-        settleMs,
-        async history(asking = user) {
-          const { session: told, data } = await read(asking);
-          const messages = told?.messages ?? (await options.history?.(sessionId, asking));
-          if (!Array.isArray(messages)) throw new SabirError(NO_HISTORY);
-          return toHistory(messages, data ?? {});
-        },
-      });
+      async function history(asking: User = user, place: Channel = channel) {
+        const { session: told, data } = await read(asking);
+        const messages = told?.messages ?? (await options.history?.(sessionId, asking));
+        if (!Array.isArray(messages)) throw new SabirError(NO_HISTORY);
+        return toHistory(messages, data ?? {}, place);
+      }
       const target = await unlessAborted(targetOf(sessionId, user), signal);
-      session.attach(await connect(target, session, signal));
+      const gate = createGate();
+      const forTurns = (to: Target) => (isSessionServer ? toTurnsOnly(to) : to);
+      const socket = await connect(forTurns(target), gate, signal);
+      const common = { channel, approvals, pingMs, history };
+      const session = gate.isLinked
+        ? new LinkedSession({
+            ...{ ...common, returnMs },
+            connect: async (listener, until) =>
+              connect(forTurns(await targetOf(sessionId, user)), listener, until),
+          })
+        : new AgentOpsSession({ ...common, dialect, settleMs });
+      gate.open(session);
+      session.attach(socket);
       return session;
     },
   };
+}
+
+/** Holds back what a server says until it is known what kind it is. */
+function createGate() {
+  const held: unknown[] = [];
+  let isDropped = false;
+  let listener: SocketListener | undefined;
+  return {
+    get isLinked() {
+      return held.some(isLinkedInit);
+    },
+    event(event: unknown): void {
+      if (listener) listener.event(event);
+      else held.push(event);
+    },
+    drop(why: string): void {
+      if (listener) listener.drop(why);
+      else isDropped = true;
+    },
+    open(to: SocketListener): void {
+      listener = to;
+      for (const event of held.splice(0)) to.event(event);
+      if (isDropped) to.drop('The connection is gone already.');
+    },
+  };
+}
+
+/** It need not tell its messages, nor everything twice. */
+function toTurnsOnly(target: Target): Target {
+  const url = new URL(target.url);
+  url.searchParams.set('dialect', 'v2');
+  url.searchParams.set('messages', '0');
+  return { ...target, url: url.href };
 }
 
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

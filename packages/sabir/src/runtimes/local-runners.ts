@@ -1,0 +1,48 @@
+/** Runners in the same process as the sessions they serve: each comes when its session wants it. */
+import { WebSocket } from 'ws';
+import { type AgentDriver, Runner, type RunnerOptions } from '../session/index.ts';
+
+export type LocalRunnersOptions = Omit<
+  RunnerOptions,
+  'sessionId' | 'driver' | 'WebSocket' | 'runnerId'
+> & {
+  /** The agent of a session; made when there is something to do. */
+  driver(sessionId: string): AgentDriver;
+};
+
+export function createLocalRunners({ driver, ...options }: LocalRunnersOptions) {
+  const runners = new Map<string, Runner>();
+  const closing = new Set<Promise<void>>();
+  let isClosed = false;
+
+  async function dismiss(sessionId: string): Promise<void> {
+    const runner = runners.get(sessionId);
+    runners.delete(sessionId);
+    const end = Promise.resolve(runner?.close()).catch((error: Error) => {
+      options.logger?.warn('a runner did not close', { sessionId, error: error.message });
+    });
+    closing.add(end);
+    await end;
+    closing.delete(end);
+  }
+
+  return {
+    get size() {
+      return runners.size;
+    },
+    /** A session has something to do. */
+    call(sessionId: string): void {
+      if (isClosed || runners.has(sessionId)) return;
+      const runner = new Runner({ ...options, sessionId, driver: driver(sessionId), WebSocket });
+      runners.set(sessionId, runner);
+      runner.start();
+    },
+    dismiss: (sessionId: string) => void dismiss(sessionId),
+    async close(): Promise<void> {
+      isClosed = true;
+      await Promise.all([...[...runners.keys()].map(dismiss), ...closing]);
+    },
+  };
+}
+
+export type LocalRunners = ReturnType<typeof createLocalRunners>;

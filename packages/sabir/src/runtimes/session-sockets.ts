@@ -1,0 +1,62 @@
+/** WebSockets of Node as a session takes them. */
+import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
+import type { SessionSocket, SocketEvents } from '../session/index.ts';
+import { startTimeout, startTimer } from '../turns/timers.ts';
+
+/** Everything that is sent in one go leaves in one write. */
+export function toSessionSocket(socket: WebSocket, raw: Duplex): SessionSocket {
+  let isCorked = false;
+  return {
+    get bufferedAmount() {
+      return socket.bufferedAmount;
+    },
+    send(frame) {
+      if (socket.readyState !== socket.OPEN) return;
+      if (!isCorked) {
+        isCorked = true;
+        raw.cork();
+        process.nextTick(() => {
+          isCorked = false;
+          raw.uncork();
+        });
+      }
+      socket.send(frame);
+    },
+    close(code, reason) {
+      socket.close(code, reason);
+      // One that has gone silent would never answer.
+      const timer = startTimeout(CLOSE_MS, () => socket.terminate());
+      socket.once('close', timer.clear);
+    },
+  };
+}
+
+const CLOSE_MS = 2_000;
+
+/** Notices when the other side has gone without a word. */
+export function watchSocket(
+  socket: WebSocket,
+  { message, close }: SocketEvents,
+  pingMs: number,
+): void {
+  let isAlive = true;
+  const pings = startTimer(pingMs, () => {
+    if (!isAlive) socket.terminate();
+    isAlive = false;
+    socket.ping();
+  });
+  socket.on('pong', () => {
+    isAlive = true;
+  });
+  socket.on('message', (data) => {
+    isAlive = true;
+    message(String(data));
+  });
+  // What was wrong is told by the close that follows.
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    pings.clear();
+    close();
+  });
+}

@@ -1,0 +1,166 @@
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
+import { MIGRATIONS, SQL } from './sqlite-schema.ts';
+
+export type SqliteSessionStoreOptions = {
+  /** Made if it is not there, and its folder too. `:memory:` keeps nothing. */
+  file: string;
+  /**
+   * What an acknowledged write outlives. `process` (the default): this process, however it ends;
+   * the last moments before a power cut may be lost, the file stays whole. `power`: also that, for
+   * the price of waiting for the disk at each write.
+   */
+  durability?: 'process' | 'power';
+  /** How long to wait for another process to let go of the file. Default 1,000. */
+  lockTimeoutMs?: number;
+  /** Milliseconds since 1970. */
+  now?: () => number;
+};
+
+/** In the head of our files, so that no other program's are taken for them. */
+const APPLICATION_ID = 0x53616272;
+
+/**
+ * Opens the file for this process alone, until it is closed or the process ends: whoever runs a
+ * session holds its turns in memory too, so a second server on the same file would be wrong even
+ * where SQLite could share it. The lock is the operating system's: it goes with the process.
+ */
+export function openSessionDatabase(options: SqliteSessionStoreOptions): DatabaseSync {
+  const { durability = 'process', lockTimeoutMs = 1_000 } = options;
+  // An absolute path is never taken for a URI.
+  const file = options.file === ':memory:' ? options.file : resolve(options.file);
+  let database: DatabaseSync | undefined;
+  try {
+    if (file !== ':memory:') prepareFolder(file);
+    database = new DatabaseSync(file, { timeout: lockTimeoutMs });
+    database.exec('PRAGMA locking_mode = EXCLUSIVE');
+    const version = readVersion(database, file);
+    database.exec('PRAGMA journal_mode = WAL');
+    database.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`);
+    migrate(database, version);
+    return database;
+  } catch (error) {
+    if (database?.isOpen) database.close();
+    throw explain(error, file);
+  }
+}
+
+/** SQLite writes a log beside the file, and has poor words for it if it cannot. */
+function prepareFolder(file: string): void {
+  const folder = dirname(file);
+  // What people said is nobody else's business.
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  accessSync(folder, constants.W_OK);
+  if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
+}
+
+/** Looks before anything is written: somebody else's file stays as it was. */
+function readVersion(database: DatabaseSync, file: string): number {
+  const read = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
+  const version = read('PRAGMA user_version');
+  const application = read('PRAGMA application_id');
+  const isEmpty = read('SELECT count(*) FROM sqlite_schema') === 0 && version === 0;
+  if (application !== APPLICATION_ID && !(application === 0 && isEmpty)) {
+    throw failure('not-ours', `${file} is the database of another program. Choose another file.`);
+  }
+  if (version > MIGRATIONS.length) {
+    throw failure(
+      'newer-schema',
+      `${file} was written by a newer version (schema ${version}; this one knows ` +
+        `${MIGRATIONS.length}). Update, or choose another file.`,
+    );
+  }
+  return version;
+}
+
+/** All steps or none. Also takes the lock, for which something has to be written. */
+function migrate(database: DatabaseSync, version: number): void {
+  database.exec('BEGIN EXCLUSIVE');
+  for (const step of MIGRATIONS.slice(version)) database.exec(step);
+  database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+  database.exec('COMMIT');
+}
+
+/** The primary result codes of SQLite that somebody can do something about. */
+const SQLITE_FAILURES: Record<number, [code: string, text: string]> = {
+  5: [
+    'locked',
+    'is in use: another session server has it open. Stop that one, or choose another file.',
+  ],
+  8: ['not-writable', 'may not be written. Give this user the right to, or choose another file.'],
+  10: ['disk-failed', 'could not be read or written: the disk or its system refused.'],
+  11: ['corrupt', 'is damaged. Put it aside or restore it from a backup.'],
+  13: ['disk-full', 'cannot grow: the disk is full.'],
+  14: ['not-writable', 'cannot be opened. It must be a file, in a folder that may be written.'],
+  26: ['not-a-database', 'is no SQLite database. Choose another file.'],
+};
+
+function explain(error: unknown, file: string): unknown {
+  const { errcode, code, syscall, path } = error as NodeJS.ErrnoException & { errcode?: number };
+  if (syscall === 'mkdir') {
+    return failure('not-writable', `The folder of ${file} cannot be made (${code}).`, error);
+  }
+  if (syscall === 'access') {
+    return failure('not-writable', `${path} may not be written (${code}).`, error);
+  }
+  // The low byte is the primary code.
+  const known = errcode === undefined ? undefined : SQLITE_FAILURES[errcode & 0xff];
+  return known ? failure(known[0], `${file} ${known[1]}`, error) : error;
+}
+
+function failure(code: string, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { code });
+}
+
+export type Query = {
+  /** How many rows it changed. */
+  run(...values: QueryValue[]): number;
+  first(...values: QueryValue[]): Row | undefined;
+  all(...values: QueryValue[]): Row[];
+};
+type QueryValue = string | number | null | undefined;
+type Row = Record<string, SQLOutputValue>;
+export type Queries = Record<keyof typeof SQL, Query>;
+
+/** Each is prepared once, for all sessions. */
+export function prepareQueries(database: DatabaseSync): Queries {
+  const entries = Object.entries(SQL).map(([name, sql]) => [name, prepareQuery(database, sql)]);
+  return Object.fromEntries(entries);
+}
+
+function prepareQuery(database: DatabaseSync, sql: string): Query {
+  const statement = database.prepare(sql);
+  const assertOpen = () => {
+    if (!database.isOpen) throw new Error('The session store is closed.');
+  };
+  return {
+    run(...values) {
+      assertOpen();
+      return Number(statement.run(...values.map(toColumn)).changes);
+    },
+    first(...values) {
+      assertOpen();
+      return statement.get(...values.map(toColumn));
+    },
+    all(...values) {
+      assertOpen();
+      return statement.all(...values.map(toColumn));
+    },
+  };
+}
+
+/**
+ * SQLite's text is UTF-8, which has no half surrogate pairs: such a string is kept as a blob of its
+ * code units. A blob never equals a text, so ids stay as different as they are.
+ */
+function toColumn(value: QueryValue): string | number | Buffer | null {
+  if (typeof value === 'string' && !value.isWellFormed()) return Buffer.from(value, 'utf16le');
+  return value ?? null;
+}
+
+/** What `toColumn` made of a string. */
+export function toText(column: SQLOutputValue | undefined): string {
+  return column instanceof Uint8Array ? Buffer.from(column).toString('utf16le') : String(column);
+}

@@ -1,0 +1,73 @@
+import { isObject } from '../chunk-shapes.ts';
+import type { UIMessage, UIMessagePart } from '../message.ts';
+import type { DriverPrompt } from './driver.ts';
+
+type Loose = Record<string, unknown>;
+
+const DENIED = 'It was not approved.';
+
+/**
+ * The conversation as every major's `convertToModelMessages` takes it, the prompt last: only what a
+ * model can be told again. A call that got no output is left out, because a provider refuses it.
+ */
+export function toConversation(prompt: DriverPrompt): UIMessage[] {
+  const { messages, promptId, content, attachments } = prompt;
+  const files = attachments.map((file) => ({ type: 'file' as const, ...file }));
+  const isWordless = content === '' && files.length > 0;
+  const text = isWordless ? [] : [{ type: 'text' as const, text: content }];
+  const asked: UIMessage = { id: promptId, role: 'user', parts: [...text, ...files] };
+  return [...messages.flatMap(toSayable), asked];
+}
+
+function toSayable(message: UIMessage): UIMessage[] {
+  const { id, role } = message;
+  if (role === 'system') return [];
+  const said = message.parts.flatMap((part) => toSayablePart(part as Loose));
+  const parts = role === 'assistant' ? withSteps(said) : said;
+  return parts.some(({ type }) => type !== 'step-start') ? [{ id, role, parts }] : [];
+}
+
+function toSayablePart(part: Loose): UIMessagePart[] {
+  const { type, text, url, mediaType, filename, providerMetadata } = part;
+  const more = isObject(providerMetadata) ? { providerMetadata } : {};
+  if (type === 'text') return text ? [{ type, text: `${text}`, ...more } as UIMessagePart] : [];
+  // Without what its provider signed it with, no provider takes it back.
+  if (type === 'reasoning') {
+    return providerMetadata ? [{ type, text: `${text ?? ''}`, ...more } as UIMessagePart] : [];
+  }
+  if (type === 'file') {
+    const named = typeof filename === 'string' && { filename };
+    const file = { type, url, mediaType, ...named, ...more } as UIMessagePart;
+    return URL.canParse(`${url}`) && typeof mediaType === 'string' ? [file] : [];
+  }
+  if (type === 'step-start') return [{ type }];
+  return typeof part.toolCallId === 'string' ? toSettledCall(part) : [];
+}
+
+/** As a call that ran here, whoever ran it: the driver's events do not tell one from the other. */
+function toSettledCall(part: Loose): UIMessagePart[] {
+  const { type, toolName, toolCallId, state, input, output, errorText, preliminary } = part;
+  const call = {
+    ...{ type, toolCallId, input: input ?? {} },
+    ...(type === 'dynamic-tool' && { toolName }),
+  };
+  if (state === 'output-available' && preliminary !== true) {
+    return [{ ...call, state, output: output ?? null } as UIMessagePart];
+  }
+  if (state !== 'output-error' && state !== 'output-denied') return [];
+  const words = state === 'output-error' ? errorText : DENIED;
+  return [{ ...call, state: 'output-error', errorText: `${words}` } as UIMessagePart];
+}
+
+/** What comes after a tool was said when its result was known: the model is told so by a step. */
+function withSteps(parts: UIMessagePart[]): UIMessagePart[] {
+  const stepped: UIMessagePart[] = [];
+  let isAfterTool = false;
+  for (const part of parts) {
+    const isTool = 'toolCallId' in part;
+    if (isAfterTool && !isTool && part.type !== 'step-start') stepped.push({ type: 'step-start' });
+    stepped.push(part);
+    isAfterTool = isTool;
+  }
+  return stepped;
+}

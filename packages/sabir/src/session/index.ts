@@ -1,0 +1,44 @@
+export {
+  type Approval,
+  type BesideChunks,
+  type ChunkDriverOptions,
+  chunkDriver,
+  type DriverChunks,
+} from './chunk-driver.ts';
+export type { ClientInfo } from './clients.ts';
+export type {
+  AgentDriver,
+  DriverAnswer,
+  DriverEvent,
+  DriverPrompt,
+  DriverQuestion,
+  DriverStart,
+} from './driver.ts';
+export { memorySessionStore } from './memory-store.ts';
+export type {
+  Clock,
+  SessionAgentOptions,
+  SessionLimits,
+  SessionRole,
+  SessionSocket,
+  SessionTiming,
+  SocketEvents,
+} from './options.ts';
+export type {
+  ClientInit,
+  ClientMessage,
+  RunnerCommand,
+  RunnerHello,
+  TurnEvent,
+} from './protocol.ts';
+export { Runner, type RunnerOptions } from './runner.ts';
+export { type ScriptedDriverOptions, scriptedDriver } from './scripted-driver.ts';
+export { SessionAgent } from './session-agent.ts';
+export type {
+  Participant,
+  SessionStorage,
+  SessionStore,
+  StoredMessage,
+  StoredQuestion,
+  StoredTurn,
+} from './storage.ts';

@@ -1,0 +1,294 @@
+import type { Channel } from '../translator.ts';
+import type {
+  Participant,
+  SessionStorage,
+  SessionStore,
+  StoredMessage,
+  StoredQuestion,
+  StoredTurn,
+  TurnChanges,
+} from './storage.ts';
+
+export type MemorySessionStoreOptions = {
+  /** Milliseconds since 1970. */
+  now?: () => number;
+};
+
+/** Kept as JSON, so that nobody can change it from outside. Maps remember the order of adding. */
+type Session = {
+  updatedAt: number;
+  messages: Map<string, { json: string; channel: Channel | undefined }>;
+  turns: Map<string, { asked: string; changes: TurnChanges; events: EventEntry[] }>;
+  turnOfPrompt: Map<string, string>;
+  questions: Map<string, string>;
+  participants: Map<string, string>;
+  values: Map<string, string>;
+};
+
+type EventEntry = { lastSeq: number; events: string };
+
+type Sessions = {
+  find(sessionId: string): Session | undefined;
+  /** The session, made if it is not there. */
+  hold(sessionId: string): Session;
+  touch(session: Session): void;
+  /** How to take back what is done next, for as long as it may have to be. */
+  undoable(undo: () => void): void;
+  transaction<T>(run: () => T): T;
+};
+
+/** Sessions in the memory of this process, for tests and for trying things out. */
+export function memorySessionStore(options: MemorySessionStoreOptions = {}): SessionStore {
+  const { now = Date.now } = options;
+  const kept = new Map<string, Session>();
+  /** Only while a transaction runs. */
+  let undos: (() => void)[] | undefined;
+  let isClosed = false;
+
+  function assertOpen(): void {
+    if (isClosed) throw new Error('The session store is closed.');
+  }
+
+  const sessions: Sessions = {
+    find(sessionId) {
+      assertOpen();
+      return kept.get(sessionId);
+    },
+    hold(sessionId) {
+      const found = sessions.find(sessionId);
+      if (found) return found;
+      const session = createSession(now());
+      kept.set(sessionId, session);
+      sessions.undoable(() => kept.delete(sessionId));
+      return session;
+    },
+    touch(session) {
+      const before = session.updatedAt;
+      session.updatedAt = now();
+      sessions.undoable(() => {
+        session.updatedAt = before;
+      });
+    },
+    undoable(undo) {
+      undos?.push(undo);
+    },
+    transaction(run) {
+      assertOpen();
+      const isOuter = !undos;
+      undos ??= [];
+      const before = undos.length;
+      try {
+        return run();
+      } catch (error) {
+        for (const undo of undos.splice(before).reverse()) undo();
+        throw error;
+      } finally {
+        if (isOuter) undos = undefined;
+      }
+    },
+  };
+
+  return {
+    open(sessionId) {
+      assertOpen();
+      return memorySessionStorage(sessions, sessionId);
+    },
+    list(limit = Number.POSITIVE_INFINITY) {
+      assertOpen();
+      return [...kept]
+        .map(([sessionId, { updatedAt }]) => ({ sessionId, updatedAt }))
+        .sort((one, other) => other.updatedAt - one.updatedAt)
+        .slice(0, Math.max(0, limit));
+    },
+    unfinished() {
+      assertOpen();
+      return [...kept].filter(([, session]) => openTurnsOf(session).length > 0).map(([id]) => id);
+    },
+    delete(sessionId) {
+      const session = sessions.find(sessionId);
+      if (!session) return;
+      kept.delete(sessionId);
+      sessions.undoable(() => kept.set(sessionId, session));
+    },
+    close() {
+      isClosed = true;
+      kept.clear();
+    },
+  };
+}
+
+function memorySessionStorage(sessions: Sessions, sessionId: string): SessionStorage {
+  const find = () => sessions.find(sessionId);
+  const hold = () => sessions.hold(sessionId);
+
+  function put<Value>(map: Map<string, Value>, key: string, value: Value): void {
+    const isNew = !map.has(key);
+    const before = map.get(key) as Value;
+    map.set(key, value);
+    sessions.undoable(() => (isNew ? map.delete(key) : map.set(key, before)));
+  }
+
+  function questions(): StoredQuestion[] {
+    return [...(find()?.questions.values() ?? [])].map((json) => JSON.parse(json));
+  }
+
+  return {
+    transaction: sessions.transaction,
+
+    addMessage(message) {
+      const json = JSON.stringify(message);
+      if (find()?.messages.has(message.id)) return false;
+      const session = hold();
+      put(session.messages, message.id, { json, channel: channelOf(message) });
+      sessions.touch(session);
+      return true;
+    },
+    messages({ channel, limit = Number.POSITIVE_INFINITY } = {}) {
+      const all = [...(find()?.messages.values() ?? [])];
+      const chosen = channel ? all.filter((message) => isSame(message.channel, channel)) : all;
+      return chosen
+        .slice(Math.max(0, chosen.length - limit))
+        .map(({ json }): StoredMessage => JSON.parse(json));
+    },
+    channels() {
+      const seen: Channel[] = [];
+      for (const { channel } of find()?.messages.values() ?? []) {
+        if (channel && !seen.some((one) => isSame(one, channel))) seen.push({ ...channel });
+      }
+      return seen;
+    },
+
+    addTurn(turn) {
+      const asked = JSON.stringify(turn);
+      const { turnId, promptId } = turn;
+      const found = find();
+      if (found?.turns.has(turnId) || found?.turnOfPrompt.has(promptId)) return false;
+      const session = hold();
+      put(session.turns, turnId, { asked, changes: {}, events: [] });
+      put(session.turnOfPrompt, promptId, turnId);
+      sessions.touch(session);
+      return true;
+    },
+    turn(turnId) {
+      const session = find();
+      return session && turnOf(session, turnId);
+    },
+    turnOfPrompt(promptId) {
+      const session = find();
+      const turnId = session?.turnOfPrompt.get(promptId);
+      return session && turnId !== undefined ? turnOf(session, turnId) : undefined;
+    },
+    updateTurn(turnId, changes) {
+      const session = find();
+      const turn = session?.turns.get(turnId);
+      if (!session || !turn) return;
+      put(session.turns, turnId, { ...turn, changes: { ...turn.changes, ...definedOf(changes) } });
+      sessions.touch(session);
+    },
+    openTurns() {
+      const session = find();
+      return session ? openTurnsOf(session) : [];
+    },
+
+    appendEvents(turnId, lastSeq, events) {
+      const entries = find()?.turns.get(turnId)?.events;
+      if (!entries) return;
+      if ((entries.at(-1)?.lastSeq ?? 0) >= lastSeq) {
+        throw new Error('The events of a turn were appended out of order.');
+      }
+      entries.push({ lastSeq, events });
+      sessions.undoable(() => entries.pop());
+    },
+    events(turnId, after) {
+      const entries = find()?.turns.get(turnId)?.events ?? [];
+      return entries.filter(({ lastSeq }) => lastSeq > after).map(({ events }) => events);
+    },
+    trimEvents(keep) {
+      const session = find();
+      if (!session) return;
+      const ended = allTurnsOf(session).filter(({ status }) => status === 'ended');
+      const byEnd = ended.reverse().sort((one, other) => endOf(other) - endOf(one));
+      for (const { turnId } of byEnd.slice(Math.max(0, keep))) {
+        const turn = session.turns.get(turnId);
+        if (turn) put(session.turns, turnId, { ...turn, events: [] });
+      }
+    },
+
+    saveQuestion(question) {
+      const json = JSON.stringify(question);
+      put(hold().questions, question.questionId, json);
+    },
+    question(questionId) {
+      return parseKept<StoredQuestion>(find()?.questions.get(questionId));
+    },
+    openQuestions: () => questions().filter(({ status }) => status === 'open'),
+    questionsOf: (turnId) => questions().filter((question) => question.turnId === turnId),
+
+    saveParticipant(participant) {
+      const json = JSON.stringify(participant);
+      put(hold().participants, participant.id, json);
+    },
+    participant(id) {
+      return parseKept<Participant>(find()?.participants.get(id));
+    },
+    participants() {
+      const participants = [...(find()?.participants.values() ?? [])];
+      return participants.map((json): Participant => JSON.parse(json));
+    },
+
+    get: (key) => find()?.values.get(key),
+    set: (key, value) => put(hold().values, key, value),
+  };
+}
+
+function createSession(updatedAt: number): Session {
+  return {
+    updatedAt,
+    messages: new Map(),
+    turns: new Map(),
+    turnOfPrompt: new Map(),
+    questions: new Map(),
+    participants: new Map(),
+    values: new Map(),
+  };
+}
+
+function turnOf(session: Session, turnId: string): StoredTurn | undefined {
+  const turn = session.turns.get(turnId);
+  return turn && { ...JSON.parse(turn.asked), ...turn.changes };
+}
+
+function allTurnsOf(session: Session): StoredTurn[] {
+  const turns = [...session.turns.values()];
+  return turns.map(({ asked, changes }) => ({ ...JSON.parse(asked), ...changes }));
+}
+
+function openTurnsOf(session: Session): StoredTurn[] {
+  const turns = allTurnsOf(session);
+  return [
+    ...turns.filter(({ status }) => status === 'running'),
+    ...turns.filter(({ status }) => status === 'queued'),
+  ];
+}
+
+/** One whose end has no time counts as the first to end. */
+function endOf({ endedAt = Number.MIN_SAFE_INTEGER }: StoredTurn): number {
+  return endedAt;
+}
+
+function definedOf(changes: TurnChanges): TurnChanges {
+  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+}
+
+function channelOf({ channelType, channelId }: StoredMessage): Channel | undefined {
+  if (channelType === undefined || channelId === undefined) return undefined;
+  return { channelType, channelId };
+}
+
+function isSame(one: Channel | undefined, other: Channel): boolean {
+  return one?.channelType === other.channelType && one?.channelId === other.channelId;
+}
+
+function parseKept<Kept>(json: string | undefined): Kept | undefined {
+  return json === undefined ? undefined : JSON.parse(json);
+}

@@ -1,0 +1,67 @@
+import { BAD_REQUEST, type ErrorKind } from '../errors.ts';
+import type { Channel } from '../translator.ts';
+import type { ClientMessage, FileAttachment } from './protocol.ts';
+
+type Loose = Record<string, unknown>;
+
+const MAX_ID_LENGTH = 200;
+export const DEFAULT_CHANNEL: Channel = { channelType: 'web', channelId: 'default' };
+
+const isId = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH;
+const isOptional = (value: unknown, is: (given: unknown) => boolean) =>
+  value === undefined || is(value);
+const isString = (value: unknown) => typeof value === 'string';
+
+const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
+  prompt: ({ content, promptId, turnId, model, attachments, channelType, channelId }) =>
+    isString(content) &&
+    isOptional(promptId, isId) &&
+    isOptional(turnId, isId) &&
+    isOptional(model, isString) &&
+    isOptional(attachments, areFiles) &&
+    isOptional(channelType, isId) &&
+    isOptional(channelId, isId) &&
+    (content !== '' || (Array.isArray(attachments) && attachments.length > 0)),
+  withdraw: ({ promptId }) => isId(promptId),
+  abort: ({ turnId }) => isOptional(turnId, isId),
+  answer: ({ questionId, answer }) =>
+    isId(questionId) && (isString(answer) || typeof answer === 'boolean'),
+  follow: ({ turnId, after }) => isId(turnId) && isOptional(after, Number.isSafeInteger),
+  ping: () => true,
+};
+
+function areFiles(value: unknown): boolean {
+  return (
+    Array.isArray(value) &&
+    value.every(
+      (file: Partial<FileAttachment> | null) => isString(file?.mime) && isString(file?.url),
+    )
+  );
+}
+
+/** What was asked, by the ids it gave: also when it makes no sense, whoever asked can find it. */
+type About = { refused: string; promptId?: string; questionId?: string; turnId?: string };
+type Heard = { about: About } & (
+  | { message: ClientMessage; problem?: undefined }
+  | { problem: ErrorKind }
+);
+
+export function readClientMessage(frame: string): Heard {
+  let message: Loose;
+  try {
+    message = Object(JSON.parse(frame));
+  } catch {
+    message = {};
+  }
+  const { type, promptId, questionId, turnId } = message;
+  const about: About = {
+    refused: typeof type === 'string' ? type.slice(0, MAX_ID_LENGTH) : '',
+    ...(isId(promptId) && { promptId }),
+    ...(isId(questionId) && { questionId }),
+    ...(isId(turnId) && { turnId }),
+  };
+  const isKnown = typeof type === 'string' && Object.hasOwn(KNOWN, type);
+  const isSound = isKnown && KNOWN[type as ClientMessage['type']](message);
+  return isSound ? { about, message: message as ClientMessage } : { about, problem: BAD_REQUEST };
+}

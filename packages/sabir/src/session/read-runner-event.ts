@@ -1,0 +1,55 @@
+import { SHAPES } from '../sources/agent-ops/event-shapes.ts';
+import type { TurnEvent } from './protocol.ts';
+
+type Loose = Record<string, unknown>;
+
+const TURN_TYPES: ReadonlySet<string> = new Set<TurnEvent['type']>([
+  'message.create',
+  'message.part.text-delta',
+  'message.part.reasoning-delta',
+  'message.part.tool-update',
+  'message.part.tool-input-delta',
+  'message.part.step',
+  'message.part.source',
+  'message.part.file',
+  'message.part.data',
+  'message.finalize',
+  'question',
+  'usage-report',
+]);
+
+/** What a session says itself, and no runner may say in its place. */
+const OURS: ReadonlySet<string> = new Set([
+  ...['init', 'message', 'message.updated', 'chunk', 'status', 'pong', 'ack'],
+  ...['user.joined', 'user.left', 'queue.state', 'queue.withdrawn'],
+]);
+const ABOUT_TURN: ReadonlySet<string> = new Set(['complete', 'aborted', 'error', 'agentStatus']);
+
+export type RunnerFrame =
+  | { kind: 'turn' | 'about' | 'hello' | 'ping' | 'domain'; event: Loose & { type: string } }
+  | { kind: 'malformed'; type: string };
+
+export function readRunnerEvent(frame: string): RunnerFrame {
+  let event: Loose;
+  try {
+    event = Object(JSON.parse(frame));
+  } catch {
+    return { kind: 'malformed', type: '(no JSON)' };
+  }
+  const { type } = event;
+  if (typeof type !== 'string' || Array.isArray(event)) {
+    return { kind: 'malformed', type: '(no type)' };
+  }
+  const known = event as Loose & { type: string };
+  if (type === 'ping') return { kind: 'ping', event: known };
+  if (type === 'runner.hello') {
+    return Array.isArray(event.known)
+      ? { kind: 'hello', event: known }
+      : { kind: 'malformed', type };
+  }
+  if (ABOUT_TURN.has(type)) return { kind: 'about', event: known };
+  if (OURS.has(type)) return { kind: 'malformed', type };
+  if (!TURN_TYPES.has(type)) return { kind: 'domain', event: known };
+  const isSound = SHAPES[type as TurnEvent['type']](event);
+  return isSound ? { kind: 'turn', event: known } : { kind: 'malformed', type };
+}

@@ -1,0 +1,158 @@
+import type { SessionMessage } from '../sources/agent-ops/index.ts';
+import type { Channel } from '../translator.ts';
+import type { Clients } from './clients.ts';
+import type { TurnEvent } from './protocol.ts';
+import type { SessionStorage, StoredMessage, StoredTurn } from './storage.ts';
+import { createTurnRecord } from './turn-record.ts';
+
+/** How a question ended, told in its turn so that whoever follows it is told as well. */
+export type QuestionSettled = {
+  type: 'status';
+  data: { questionAnswered?: string; answer?: string | boolean; questionExpired?: string };
+};
+
+type LoggedEvent = TurnEvent | QuestionSettled;
+type Pending = {
+  frame: string;
+  /** The same for old clients: what they are told at this point, and not what is known later. */
+  old?: string | undefined;
+};
+
+export type RunningTurn = ReturnType<typeof createRunningTurn>;
+
+type RunningTurnOptions = {
+  turn: StoredTurn;
+  storage: SessionStorage;
+  clients: Clients;
+  /** Written together with the events, in the same step. */
+  onStore(): void;
+  /** The events could not be stored: nobody is told what is not kept. */
+  onStoreFailed(error: unknown): void;
+};
+
+/**
+ * The turn that an agent works on. Its events are numbered, stored, and only then told: what
+ * arrives in one tick is stored in one step.
+ */
+export function createRunningTurn(options: RunningTurnOptions) {
+  const { turn, storage, clients } = options;
+  const { turnId, promptId, channelType, channelId } = turn;
+  const channel: Channel = { channelType, channelId };
+  const record = createTurnRecord();
+  let pending: Pending[] = [];
+  let isScheduled = false;
+  let seq = 0;
+  let storedSeq = 0;
+  let bytes = 0;
+
+  for (const entry of storage.events(turnId, 0)) {
+    for (const event of JSON.parse(`[${entry}]`) as (LoggedEvent & { seq: number })[]) {
+      note(event);
+      seq = storedSeq = event.seq;
+    }
+    bytes += entry.length;
+  }
+
+  function note(event: LoggedEvent): void {
+    if (event.type !== 'status') {
+      record.push(event);
+      return;
+    }
+    const { questionAnswered, questionExpired, answer } = event.data;
+    if (questionAnswered) record.settleQuestion(questionAnswered, 'answered', answer);
+    if (questionExpired) record.settleQuestion(questionExpired, 'expired');
+  }
+
+  function flush(finish?: () => void): void {
+    isScheduled = false;
+    if (pending.length === 0 && !finish) return;
+    const told = pending;
+    pending = [];
+    storage.transaction(() => {
+      if (told.length > 0) {
+        storage.appendEvents(turnId, seq, told.map(({ frame }) => frame).join(','));
+      }
+      options.onStore();
+      finish?.();
+    });
+    storedSeq = seq;
+    for (const { frame, old } of told) {
+      clients.broadcastFrame(frame, channel);
+      if (old) clients.broadcastSnapshot(old, channel);
+    }
+  }
+
+  function settle(): void {
+    try {
+      flush();
+    } catch (error) {
+      options.onStoreFailed(error);
+    }
+  }
+
+  /** What deployed clients understand: the same as whole messages, and text as it comes. */
+  function toOld(event: LoggedEvent): string | undefined {
+    const old = clients.hasSnapshots ? toOldEvent(event) : undefined;
+    return old && JSON.stringify(old);
+  }
+
+  function toOldEvent(event: LoggedEvent): object | undefined {
+    switch (event.type) {
+      case 'message.part.text-delta':
+        return { type: 'chunk', content: event.delta, messageId: turnId, promptId, ...channel };
+      case 'message.create':
+        return { type: 'message', data: toMessage([], '') };
+      case 'message.part.tool-update':
+      case 'message.finalize':
+        return { type: 'message.updated', data: toMessage(record.parts, record.content) };
+      default:
+        return undefined;
+    }
+  }
+
+  function toMessage(parts: unknown, content: string): StoredMessage {
+    const { startedAt = turn.askedAt } = turn;
+    return {
+      id: turnId,
+      role: 'assistant',
+      content,
+      parts: parts as NonNullable<SessionMessage['parts']>,
+      createdAt: Math.floor(startedAt / 1_000),
+      ...channel,
+      promptId,
+    };
+  }
+
+  return {
+    turn,
+    channel,
+    get isCreated() {
+      return record.isCreated;
+    },
+    get seq() {
+      return storedSeq;
+    },
+    get bytes() {
+      return bytes;
+    },
+    push(event: LoggedEvent): void {
+      note(event);
+      seq++;
+      const { type, ...rest } = event;
+      const frame = JSON.stringify({ type, turnId, promptId, ...channel, ...rest, seq });
+      bytes += frame.length;
+      pending.push({ frame, old: toOld(event) });
+      if (isScheduled) return;
+      isScheduled = true;
+      queueMicrotask(() => {
+        if (isScheduled) settle();
+      });
+    },
+    /** Stores and tells what has come so far. */
+    settle,
+    /** The same, and the end of the turn in the same step. Throws if it cannot be stored. */
+    finish: flush,
+    /** As far as it is written. */
+    message: (): StoredMessage => toMessage(record.parts, record.content),
+  };
+}

@@ -1,0 +1,329 @@
+import {
+  BODY_TOO_LARGE,
+  EVENTS_GONE,
+  LOG_FAILED,
+  MAY_ONLY_WATCH,
+  NOT_FOUND,
+  NOT_QUEUED,
+  PROMPT_TAKEN,
+  QUEUE_FULL,
+  SabirError,
+  SHUTTING_DOWN,
+} from '../errors.ts';
+import { createId } from '../id.ts';
+import type { Channel } from '../translator.ts';
+import { type Client, type ClientInfo, createClients, isIn, toConnectedUser } from './clients.ts';
+import { systemClock } from './clock.ts';
+import {
+  DEFAULT_LIMITS,
+  DEFAULT_TIMING,
+  type SessionAgentOptions,
+  type SessionSocket,
+  type SocketEvents,
+} from './options.ts';
+import {
+  type ClientInit,
+  type ClientMessage,
+  PROTOCOL,
+  type RefusalEvent,
+  type StatusEvent,
+} from './protocol.ts';
+import { DEFAULT_CHANNEL, readClientMessage } from './read-client-message.ts';
+import { SessionTurns } from './session-turns.ts';
+import type { StoredTurn } from './storage.ts';
+import { nameOf } from './turn-messages.ts';
+
+type PromptMessage = Extract<ClientMessage, { type: 'prompt' }>;
+
+/** What somebody who may only watch may say. */
+const HARMLESS: ReadonlySet<string> = new Set(['ping', 'follow']);
+
+/**
+ * One session: the people in it, its runner, its history and its turns. It knows no platform:
+ * sockets, clock and storage are handed in.
+ *
+ * Everything is stored before anybody is told of it, so that what somebody has seen is there after
+ * a restart.
+ */
+export class SessionAgent {
+  readonly sessionId: string;
+  #options: SessionAgentOptions & Required<Pick<SessionAgentOptions, 'clock'>>;
+  #limits;
+  #clients;
+  #turns: SessionTurns;
+  #isDraining = false;
+  #isClosed = false;
+
+  constructor(options: SessionAgentOptions) {
+    const { sessionId, storage, clock = systemClock, onRunnerWanted, onIdle, logger } = options;
+    this.sessionId = sessionId;
+    this.#options = { ...options, clock };
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    const timing = { ...DEFAULT_TIMING, ...options.timing };
+    this.#limits = limits;
+    const clients = createClients(limits.clientBufferBytes);
+    this.#clients = clients;
+    this.#turns = new SessionTurns({
+      ...{ sessionId, storage, clients, clock, timing, limits, onRunnerWanted, onIdle, logger },
+    });
+  }
+
+  get clientCount(): number {
+    return this.#clients.size;
+  }
+
+  get isRunnerConnected(): boolean {
+    return this.#turns.runner.isConnected;
+  }
+
+  /** Nothing runs and nothing waits. */
+  get isIdle(): boolean {
+    return this.#turns.isIdle;
+  }
+
+  /** A client's socket was accepted. What it says, and its end, are to be told to what is given. */
+  connectClient(socket: SessionSocket, info: ClientInfo): SocketEvents {
+    if (this.#isClosed) {
+      socket.close(1001, 'the session is closing');
+      return { message: () => undefined, close: () => undefined };
+    }
+    const client: Client = { ...info, socket };
+    this.#remember(client);
+    const isNew = !this.#clients.has(info.user.id);
+    // What a newcomer is told in `init` must not be told again behind it.
+    this.#turns.running?.settle();
+    this.#clients.add(client);
+    this.#clients.tell(client, this.#initFor(client));
+    if (isNew) this.#tellPresence('user.joined', client);
+    return {
+      message: (frame) => this.#hear(client, frame),
+      close: () => this.#leave(client),
+    };
+  }
+
+  /** A runner's socket was accepted. There is one at a time; `runnerId` tells it from others. */
+  connectRunner(socket: SessionSocket, { runnerId }: { runnerId?: string } = {}): SocketEvents {
+    return this.#turns.connectRunner(socket, runnerId);
+  }
+
+  /** Takes no more prompts; what runs goes on. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** Lets everybody go. What has not ended goes on, or is marked as broken, when it is opened again. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#turns.close();
+    this.#clients.closeAll(1001, 'the session is closing');
+  }
+
+  #initFor(client: Client): ClientInit {
+    const { storage } = this.#options;
+    const { running, queue, runner, models } = this.#turns;
+    const { messages: wanted = this.#limits.initMessages, channel, role } = client;
+    const limit = Math.min(wanted, this.#limits.initMessages);
+    const messages = limit > 0 ? storage.messages({ ...(channel && { channel }), limit }) : [];
+    const isTold = running !== undefined && isIn(client, running.channel);
+    if (isTold && running.isCreated && limit > 0) messages.push(running.message());
+    const { turnId, promptId } = running?.turn ?? {};
+    return {
+      type: 'init',
+      session: { id: this.sessionId, status: 'running', messages },
+      data: {
+        protocol: PROTOCOL,
+        role,
+        runnerConnected: runner.isConnected,
+        runnerBusy: running !== undefined,
+        promptsQueued: queue.size,
+        connectedClients: this.#clients.size,
+        connectedUsers: this.#clients.users(),
+        turn:
+          isTold && turnId && promptId
+            ? { turnId, promptId, seq: running.seq, ...running.channel }
+            : null,
+        queue: queue.toList().filter((prompt) => isIn(client, prompt)),
+        questions: isTold && turnId ? this.#openQuestions(turnId) : [],
+        channels: storage.channels(),
+        ...(models !== undefined && { models }),
+      },
+    };
+  }
+
+  #openQuestions(turnId: string): ClientInit['data']['questions'] {
+    const told = this.#turns.questions.of(turnId).map(({ event }) => event);
+    return told as ClientInit['data']['questions'];
+  }
+
+  #remember({ user, role }: Client): void {
+    const { storage, clock } = this.#options;
+    const now = clock.now();
+    const before = storage.participant(user.id);
+    storage.saveParticipant({
+      ...toConnectedUser(user),
+      ...{ role, firstSeenAt: before?.firstSeenAt ?? now, lastSeenAt: now },
+    });
+  }
+
+  #leave(client: Client): void {
+    this.#clients.remove(client);
+    if (this.#isClosed) return;
+    this.#remember(client);
+    if (!this.#clients.has(client.user.id)) this.#tellPresence('user.left', client);
+  }
+
+  #tellPresence(type: 'user.joined' | 'user.left', { user }: Client): void {
+    const connectedUsers = this.#clients.users();
+    const { id: userId } = user;
+    this.#clients.broadcast({ type, userId, userDetails: toConnectedUser(user), connectedUsers });
+  }
+
+  #hear(client: Client, frame: string): void {
+    if (this.#isClosed) return;
+    const heard = readClientMessage(frame);
+    try {
+      if (heard.problem) throw new SabirError(heard.problem);
+      const { message } = heard;
+      if (client.role === 'viewer' && !HARMLESS.has(message.type)) {
+        throw new SabirError(MAY_ONLY_WATCH);
+      }
+      this.#do(client, message, frame.length);
+    } catch (error) {
+      this.#refuse(client, heard.about, error);
+    }
+  }
+
+  #do(client: Client, message: ClientMessage, bytes: number): void {
+    switch (message.type) {
+      case 'prompt':
+        this.#prompt(client, message, bytes);
+        break;
+      case 'withdraw':
+        this.#withdraw(client, message.promptId);
+        break;
+      case 'abort':
+        this.#abort(client, message.turnId);
+        break;
+      case 'answer':
+        this.#turns.answered(this.#turns.questions.answer(message.questionId, message.answer));
+        break;
+      case 'follow':
+        this.#follow(client, message.turnId, message.after ?? 0);
+        break;
+      case 'ping':
+        this.#clients.tell(client, { type: 'pong' });
+    }
+  }
+
+  #prompt(client: Client, message: PromptMessage, bytes: number): void {
+    const { storage } = this.#options;
+    const { queue } = this.#turns;
+    const { promptId = createId() } = message;
+    const known = storage.turnOfPrompt(promptId);
+    if (known && known.authorId !== client.user.id) throw new SabirError(PROMPT_TAKEN);
+    if (known) {
+      this.#tellStanding(client, known);
+      return;
+    }
+    if (this.#isDraining) throw new SabirError(SHUTTING_DOWN);
+    if (queue.size >= this.#limits.queuedPrompts) throw new SabirError(QUEUE_FULL);
+    if (bytes > this.#limits.promptBytes) throw new SabirError(BODY_TOO_LARGE);
+    const turn = this.#toTurn(client, promptId, message);
+    if (!storage.addTurn(turn)) throw new SabirError(PROMPT_TAKEN);
+    queue.add(turn);
+    this.#turns.next();
+    if (queue.placeOf(turn) === 0) return;
+    queue.announce(turn);
+    this.#clients.broadcast(this.#toStanding(turn));
+    this.#turns.tellQueue();
+  }
+
+  #toTurn({ user }: Client, promptId: string, message: PromptMessage): StoredTurn {
+    const { storage, clock } = this.#options;
+    const { turnId = createId(), content, model, attachments = [] } = message;
+    const { name } = toConnectedUser(user);
+    return {
+      turnId: storage.turn(turnId) ? createId() : turnId,
+      ...{ promptId, status: 'queued', content, attachments },
+      ...(model !== undefined && { model }),
+      authorId: user.id,
+      ...(name !== undefined && { authorName: name }),
+      askedAt: clock.now(),
+      ...channelOf(message),
+    };
+  }
+
+  /** For whoever sent a prompt again: it was taken, and this is what has become of it. */
+  #tellStanding(client: Client, { promptId, turnId, status }: StoredTurn): void {
+    const queued = this.#turns.queue.find((waiting) => waiting.turnId === turnId);
+    const event = queued
+      ? this.#toStanding(queued)
+      : { type: 'status', data: { promptKnown: promptId, turnId, turnStatus: status } };
+    this.#clients.tell(client, event);
+  }
+
+  #toStanding(turn: StoredTurn): StatusEvent {
+    const { promptId, turnId } = turn;
+    const queuePosition = this.#turns.queue.placeOf(turn);
+    const queueReason = this.#turns.running ? 'busy' : 'waking';
+    return {
+      type: 'status',
+      data: { promptQueued: true, queuePosition, queueReason, promptId, turnId },
+    };
+  }
+
+  #withdraw({ user, role }: Client, promptId: string): void {
+    const { storage, clock } = this.#options;
+    const { queue } = this.#turns;
+    const turn = queue.find((waiting) => waiting.promptId === promptId);
+    if (!turn) throw new SabirError(storage.turnOfPrompt(promptId) ? NOT_QUEUED : NOT_FOUND);
+    // What others want to ask is theirs to take back.
+    if (turn.authorId !== user.id && role !== 'owner') throw new SabirError(NOT_FOUND);
+    queue.withdraw(turn, clock.now());
+    const { turnId, content } = turn;
+    this.#clients.broadcast({ type: 'queue.withdrawn', data: { promptId, turnId, content } });
+    this.#turns.tellQueue();
+  }
+
+  #abort(client: Client, turnId: string | undefined): void {
+    const { running, queue } = this.#turns;
+    const waiting = queue.find((turn) => turn.turnId === turnId);
+    if (turnId === undefined || turnId === running?.turn.turnId) this.#turns.abort();
+    else if (waiting) this.#withdraw(client, waiting.promptId);
+    else if (!this.#options.storage.turn(turnId)) throw new SabirError(NOT_FOUND);
+  }
+
+  #follow(client: Client, turnId: string, after: number): void {
+    const { storage } = this.#options;
+    const turn = storage.turn(turnId);
+    if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
+    const { running } = this.#turns;
+    if (running?.turn.turnId === turnId) running.settle();
+    const entries = storage.events(turnId, after);
+    // The last event of one that has ended is its end: whoever has not seen it should find it.
+    if (turn.status === 'ended' && entries.length === 0) throw new SabirError(EVENTS_GONE);
+    for (const entry of entries) {
+      for (const event of JSON.parse(`[${entry}]`) as { seq: number }[]) {
+        if (event.seq > after) this.#clients.tell(client, event);
+      }
+    }
+  }
+
+  #refuse(client: Client, about: Omit<RefusalEvent, 'type' | 'code' | 'error'>, error: unknown) {
+    const known = error instanceof SabirError ? error : new SabirError(LOG_FAILED);
+    if (known !== error) {
+      const { logger } = this.#options;
+      logger?.error?.('a request failed', { sessionId: this.sessionId, error: nameOf(error) });
+    }
+    const { code, userMessage } = known;
+    this.#clients.tell(client, { type: 'error', ...about, code, error: userMessage });
+  }
+}
+
+function channelOf({ channelType, channelId }: Partial<Channel>): Channel {
+  return {
+    channelType: channelType ?? DEFAULT_CHANNEL.channelType,
+    channelId: channelId ?? DEFAULT_CHANNEL.channelId,
+  };
+}

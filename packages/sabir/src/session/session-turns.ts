@@ -1,0 +1,393 @@
+import {
+  type ErrorKind,
+  LOG_FAILED,
+  RUNNER_ABSENT,
+  RUNNER_LOST,
+  SERVER_RESTARTED,
+  TURN_TOO_LARGE,
+} from '../errors.ts';
+import type { Logger } from '../translator.ts';
+import type { Clients } from './clients.ts';
+import { createOpenQuestions, toAnswerCommand } from './open-questions.ts';
+import type {
+  Clock,
+  SessionLimits,
+  SessionSocket,
+  SessionTiming,
+  SocketEvents,
+} from './options.ts';
+import { createPromptQueue } from './prompt-queue.ts';
+import type { RunnerHello, StatusEvent, TurnEvent } from './protocol.ts';
+import { readRunnerEvent } from './read-runner-event.ts';
+import { toAbortCommand, toPromptCommand } from './runner-commands.ts';
+import { ANOTHER_RUNNER, createRunnerLink } from './runner-link.ts';
+import { type Current, endOf, isOfTurn, type RunnerEvent, type TurnEnd } from './runner-says.ts';
+import { createRunningTurn, type RunningTurn } from './running-turn.ts';
+import type { SessionStorage, StoredMessage, StoredQuestion, StoredTurn } from './storage.ts';
+import { nameOf, toIds, toUserMessage, withoutIds } from './turn-messages.ts';
+import { createWaits } from './waits.ts';
+
+type SessionTurnsOptions = {
+  sessionId: string;
+  storage: SessionStorage;
+  clients: Clients;
+  clock: Clock;
+  timing: SessionTiming;
+  limits: SessionLimits;
+  onRunnerWanted?: (() => void) | undefined;
+  onIdle?: (() => void) | undefined;
+  logger?: Logger | undefined;
+};
+
+/** What is waited for: a runner to come, one to come back, one to stop. */
+type Wait = 'start' | 'return' | 'abort';
+
+/** The events of so many ended turns are kept, for whoever lost the connection near the end. */
+const KEPT_TURNS = 16;
+
+/**
+ * The turns of a session, from the queue over the runner to their end, one at a time. Owns the
+ * queue, the runner's connection, and the turn that runs.
+ */
+export class SessionTurns {
+  readonly queue;
+  readonly questions;
+  readonly runner;
+  /** What the runner said of its models, for those who come later. */
+  models: unknown;
+  #options: SessionTurnsOptions;
+  #current: Current | undefined;
+  /** The runner that the turn was given to. */
+  #givenTo: string;
+  #waits;
+  #malformed = new Set<string>();
+  #isClosed = false;
+
+  constructor(options: SessionTurnsOptions) {
+    const { sessionId, storage, clock, timing } = options;
+    this.#options = options;
+    const open = storage.openTurns();
+    const running = open.find(({ status }) => status === 'running');
+    this.queue = createPromptQueue(
+      storage,
+      open.filter(({ status }) => status === 'queued'),
+    );
+    this.#waits = createWaits<Wait>(clock);
+    this.runner = createRunnerLink(sessionId, storage);
+    this.#givenTo = this.runner.runnerId;
+    this.questions = createOpenQuestions({
+      ...{ storage, clock, questionMs: timing.questionMs },
+      onExpire: (question) => this.#expire(question),
+    });
+    if (running) this.#recover(running);
+    else this.next();
+  }
+
+  get running(): RunningTurn | undefined {
+    return this.#current?.running;
+  }
+
+  get isIdle(): boolean {
+    return !this.#current && this.queue.size === 0;
+  }
+
+  /** Takes the next prompt out of the queue, if the runner is free. */
+  next(): void {
+    const turn = this.queue.first;
+    if (this.#current || !turn || this.#isClosed) return;
+    if (!this.runner.isReady) {
+      this.#callRunner();
+      return;
+    }
+    this.#takeUp(turn);
+    this.#sendPrompt();
+  }
+
+  /** Where the prompts stand, for everybody. */
+  tellQueue(): void {
+    const queue = this.queue.toList();
+    const pending = queue.at(-1) ?? null;
+    this.#options.clients.broadcast({ type: 'queue.state', data: { pending, queue } });
+  }
+
+  /** Somebody wants the turn that runs to stop. */
+  abort(): void {
+    const current = this.#current;
+    if (!current || current.isAborting) return;
+    current.isAborting = true;
+    if (!this.runner.isReady) {
+      this.#end({ reason: 'canceled' });
+      return;
+    }
+    this.runner.send(toAbortCommand(current));
+    this.#waits.start('abort', this.#options.timing.abortMs, () =>
+      this.#end({ reason: 'canceled' }),
+    );
+  }
+
+  answered(question: StoredQuestion): void {
+    const { questionId, answer } = question;
+    this.#settle({ questionAnswered: questionId, ...(answer !== undefined && { answer }) });
+    this.runner.send(toAnswerCommand(question));
+  }
+
+  connectRunner(socket: SessionSocket, runnerId: string | undefined): SocketEvents {
+    const { clients } = this.#options;
+    if (!this.runner.connect(socket, runnerId)) {
+      socket.close(ANOTHER_RUNNER, 'another runner is connected to this session');
+      return { message: () => undefined, close: () => undefined };
+    }
+    clients.broadcast({ type: 'status', data: { runnerConnected: true } } satisfies StatusEvent);
+    if (this.runner.isReady) this.#ready();
+    return {
+      message: (frame) => {
+        if (this.runner.isCurrent(socket)) this.#hear(frame);
+      },
+      close: () => {
+        if (this.runner.isCurrent(socket)) this.#lose();
+      },
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#waits.stopAll();
+    this.questions.stopWatching();
+    this.runner.close(1001, 'the session is closing');
+  }
+
+  #hear(frame: string): void {
+    const heard = readRunnerEvent(frame);
+    if (heard.kind === 'malformed') this.#skip(heard.type);
+    else if (heard.kind === 'ping') this.runner.send({ type: 'pong' });
+    else if (heard.kind === 'hello') this.#greet(heard.event as unknown as RunnerHello);
+    else if (this.runner.take(heard.event.runnerSeq)) {
+      const { runnerSeq: _, ...event } = heard.event;
+      this.#take(heard.kind, event as RunnerEvent);
+      this.runner.acknowledgeSoon();
+    }
+  }
+
+  #take(kind: 'turn' | 'about' | 'domain', event: RunnerEvent): void {
+    const current = this.#current;
+    if (kind === 'domain') {
+      if (event.type === 'models') this.models = event.models;
+      this.#options.clients.broadcast(event);
+    } else if (event.type === 'agentStatus') this.#tellAgentStatus(event);
+    else if (current && (kind === 'about' || isOfTurn(event, current))) {
+      // One of another make does not say hello: it goes on, or it does not.
+      this.#waits.stop('return');
+      const end = endOf(event, current);
+      if (end) this.#end(end);
+      else if (kind === 'turn') this.#write(current, event as TurnEvent);
+    }
+  }
+
+  #write(current: Current, given: TurnEvent): void {
+    const { running } = current;
+    const event = withoutIds(given);
+    if (event.type === 'message.create') {
+      if (!running.isCreated) running.push(event);
+      return;
+    }
+    if (!running.isCreated) running.push({ type: 'message.create' });
+    if (event.type === 'question') {
+      const told = this.questions.ask(event, running.turn.turnId);
+      if (told) running.push(told);
+      return;
+    }
+    running.push(event);
+    if (running.bytes <= this.#options.limits.turnBytes) return;
+    this.runner.send(toAbortCommand(current));
+    this.#fail(TURN_TOO_LARGE);
+  }
+
+  #tellAgentStatus({ type, status, detail }: RunnerEvent): void {
+    const running = this.#current?.running;
+    this.#options.clients.broadcast({
+      ...{ type, status, ...(typeof detail === 'string' && { detail }) },
+      ...(running && toIds(running)),
+    });
+  }
+
+  #greet({ turnId, known, needsHistory }: RunnerHello): void {
+    const before = this.#current?.running.turn;
+    const isSame = this.#current !== undefined && this.#givenTo === this.runner.runnerId;
+    this.runner.greet(needsHistory === true);
+    if (before && turnId === before.turnId) this.#goOn();
+    else if (before && !isSame) this.#fail(SERVER_RESTARTED);
+    else if (before && !known.includes(before.turnId)) {
+      this.#waits.stop('return');
+      this.#sendPrompt();
+    }
+    // Else it is over, and what it said last is on its way.
+    if (turnId !== null && turnId !== before?.turnId) {
+      this.runner.send({ type: 'abort', turnId, messageId: '' });
+    }
+    this.#ready();
+  }
+
+  /** It was only the connection. */
+  #goOn(): void {
+    const current = this.#current as Current;
+    this.#waits.stop('return');
+    const { turnId } = current.running.turn;
+    for (const question of this.#options.storage.questionsOf(turnId)) {
+      if (question.status !== 'open') this.runner.send(toAnswerCommand(question));
+    }
+    if (current.isAborting) this.runner.send(toAbortCommand(current));
+  }
+
+  #ready(): void {
+    this.#waits.stop('start');
+    this.next();
+  }
+
+  #lose(): void {
+    this.runner.disconnect();
+    const { clients, timing } = this.#options;
+    clients.broadcast({ type: 'status', data: { runnerConnected: false } } satisfies StatusEvent);
+    if (this.#current?.isAborting) this.#end({ reason: 'canceled' });
+    else if (this.#current)
+      this.#waits.start('return', timing.runnerGraceMs, () => this.#fail(RUNNER_LOST));
+    else this.next();
+  }
+
+  /** After a restart: the turn waits for its runner, which may have gone on. */
+  #recover(turn: StoredTurn): void {
+    this.#begin(turn);
+    this.questions.restore();
+    this.#waits.start('return', this.#options.timing.runnerGraceMs, () =>
+      this.#fail(SERVER_RESTARTED),
+    );
+    this.#options.onRunnerWanted?.();
+  }
+
+  #begin(turn: StoredTurn): void {
+    const { storage, clients } = this.#options;
+    const running = createRunningTurn({
+      ...{ turn, storage, clients },
+      onStore: () => this.runner.store(),
+      onStoreFailed: (error) => this.#failToStore(error),
+    });
+    this.#current = { running, isAborting: false };
+  }
+
+  #sendPrompt(): void {
+    const { running } = this.#current as Current;
+    this.#givenTo = this.runner.runnerId;
+    const messages = this.runner.needsHistory ? this.#historyBefore(running) : undefined;
+    this.runner.send(toPromptCommand(running, messages));
+  }
+
+  #historyBefore({ channel, turn }: RunningTurn): StoredMessage[] {
+    const { storage, limits } = this.#options;
+    const messages = storage.messages({ channel, limit: limits.historyMessages + 1 });
+    return messages.filter(({ id }) => id !== turn.promptId).slice(-limits.historyMessages);
+  }
+
+  /** There is a prompt and nobody to give it to. */
+  #callRunner(): void {
+    if (this.#waits.has('start')) return;
+    this.#waits.start('start', this.#options.timing.runnerStartMs, () => {
+      const turn = this.queue.first;
+      if (!turn) return;
+      this.#options.logger?.warn('no runner has come', { sessionId: this.#options.sessionId });
+      // It is answered with an error: whoever asked is told, and the history tells it too.
+      this.#takeUp(turn);
+      this.#fail(RUNNER_ABSENT);
+    });
+    this.#options.onRunnerWanted?.();
+  }
+
+  /** Out of the queue, into the history: from now on it is the turn that runs. */
+  #takeUp(turn: StoredTurn): void {
+    const { storage, clients, clock } = this.#options;
+    const startedAt = clock.now();
+    const message = toUserMessage(turn, startedAt);
+    storage.transaction(() => {
+      storage.updateTurn(turn.turnId, { status: 'running', startedAt });
+      storage.addMessage(message);
+      storage.trimEvents(KEPT_TURNS);
+      this.runner.store();
+    });
+    const wasAnnounced = this.queue.take(turn);
+    clients.broadcastFrame(JSON.stringify({ type: 'message', data: message }), turn);
+    if (wasAnnounced) {
+      const { promptId, turnId } = turn;
+      this.#status({ promptDequeued: true, remaining: this.queue.size, promptId, turnId });
+      this.tellQueue();
+    }
+    this.#begin({ ...turn, status: 'running', startedAt });
+  }
+
+  #expire(question: StoredQuestion): void {
+    this.questions.expire(question);
+    this.#settle({ questionExpired: question.questionId });
+    this.runner.send(toAnswerCommand({ ...question, status: 'expired' }));
+  }
+
+  #settle(data: {
+    questionAnswered?: string;
+    answer?: string | boolean;
+    questionExpired?: string;
+  }) {
+    this.#current?.running.push({ type: 'status', data });
+  }
+
+  #fail({ code, userMessage }: ErrorKind): void {
+    this.#end({ reason: 'error', error: userMessage, code });
+  }
+
+  #failToStore(error: unknown): void {
+    const { logger, sessionId } = this.#options;
+    logger?.error?.('the session could not be stored', { sessionId, error: nameOf(error) });
+    if (this.#current) this.runner.send(toAbortCommand(this.#current));
+    this.#fail(LOG_FAILED);
+  }
+
+  /** Ends the turn that runs: stored and told in one step, whatever ended it. */
+  #end(finalize: TurnEnd): void {
+    const current = this.#current;
+    if (!current) return;
+    const { storage, clients, clock, onIdle } = this.#options;
+    const { running } = current;
+    const { turnId, promptId } = running.turn;
+    this.#current = undefined;
+    this.#waits.stop('return');
+    this.#waits.stop('abort');
+    this.questions.stopWatching();
+    if (!running.isCreated) running.push({ type: 'message.create' });
+    running.push({ type: 'message.finalize', ...finalize });
+    const { reason, error } = finalize;
+    try {
+      running.finish(() => {
+        this.questions.withdraw(turnId);
+        storage.addMessage(running.message());
+        const ended = { status: 'ended', endedAt: clock.now(), reason } as const;
+        storage.updateTurn(turnId, { ...ended, ...(error !== undefined && { error }) });
+      });
+    } catch (cause) {
+      const { logger, sessionId } = this.#options;
+      logger?.error?.('the end of a turn could not be stored', { sessionId, error: nameOf(cause) });
+      clients.broadcast({ type: 'message.finalize', turnId, promptId, ...finalize });
+    }
+    const about = toIds(running);
+    clients.broadcast({ type: 'complete', ...about });
+    clients.broadcast({ type: 'agentStatus', status: 'idle', ...about });
+    if (this.queue.size === 0) this.#status({ runnerBusy: false });
+    this.next();
+    if (this.isIdle) onIdle?.();
+  }
+
+  #status(data: StatusEvent['data']): void {
+    this.#options.clients.broadcast({ type: 'status', data } satisfies StatusEvent);
+  }
+
+  #skip(type: string): void {
+    if (this.#malformed.size > 100 || this.#malformed.has(type)) return;
+    this.#malformed.add(type);
+    const { logger, sessionId } = this.#options;
+    logger?.warn('an event of the runner was skipped', { sessionId, type: type.slice(0, 100) });
+  }
+}

@@ -1,0 +1,137 @@
+import type { SessionMessage } from '../sources/agent-ops/index.ts';
+import type { Channel } from '../translator.ts';
+import type { FileAttachment } from './protocol.ts';
+
+/** A message of the history. `createdAt` is in seconds, as the sockets tell it. */
+export type StoredMessage = SessionMessage & {
+  role: 'user' | 'assistant';
+  content: string;
+  createdAt: number;
+  authorId?: string;
+  authorName?: string;
+  /** Of an answer: the message it answers. */
+  promptId?: string;
+};
+
+export type TurnStatus = 'queued' | 'running' | 'ended';
+
+/** A prompt, from when it was taken to long after it was answered. */
+export type StoredTurn = Channel & {
+  turnId: string;
+  promptId: string;
+  status: TurnStatus;
+  content: string;
+  attachments: FileAttachment[];
+  model?: string;
+  authorId: string;
+  authorName?: string;
+  /** Milliseconds since 1970. */
+  askedAt: number;
+  startedAt?: number;
+  endedAt?: number;
+  /** How it ended: as its `message.finalize` says, or `withdrawn` if it never began. */
+  reason?: 'end_turn' | 'error' | 'canceled' | 'withdrawn';
+  error?: string;
+};
+
+/** What becomes of a turn. A field that is not there stays as it was. */
+export type TurnChanges = Partial<
+  Pick<StoredTurn, 'status' | 'startedAt' | 'endedAt' | 'reason' | 'error'>
+>;
+
+export type StoredQuestion = {
+  questionId: string;
+  turnId: string;
+  status: 'open' | 'answered' | 'expired' | 'withdrawn';
+  /** The question as it was told. */
+  event: object;
+  /** Milliseconds since 1970. */
+  expiresAt: number;
+  answer?: string | boolean;
+};
+
+export type Participant = {
+  id: string;
+  name?: string;
+  role: 'viewer' | 'collaborator' | 'owner';
+  /** Milliseconds since 1970. */
+  firstSeenAt: number;
+  lastSeenAt: number;
+};
+
+/**
+ * What one session keeps. Synchronous, as SQLite is on Node and in a Durable Object: what a method
+ * was told is kept when it returns, so that it can be told to others then. An implementation
+ * - MUST make `transaction` all or nothing: if `run` throws, nothing it did is kept, and the error
+ *   is thrown on. A transaction within another is part of it: if only the inner one throws, only
+ *   what that did is undone;
+ * - MUST keep what was written when the process is killed right after;
+ * - MUST give back what was given, of any JSON there is and any string (also with NUL characters
+ *   and half surrogate pairs), and not what giver or taker do to it later. What `JSON.stringify`
+ *   cannot write, it MUST refuse by throwing, changing nothing;
+ * - MUST list messages and turns in the order they were added, questions and participants in the
+ *   order they were first saved;
+ * - MUST refuse a message, turn or prompt whose id is there already, with false, changing nothing;
+ * - MUST keep sessions apart: the same ids in two of them are two things.
+ *
+ * `test/session-storage-conformance.ts` checks all of it.
+ */
+export interface SessionStorage {
+  transaction<T>(run: () => T): T;
+
+  /** False if its id is there. */
+  addMessage(message: StoredMessage): boolean;
+  /** The last so many, of one channel or of all; the oldest first. */
+  messages(options?: { channel?: Channel; limit?: number }): StoredMessage[];
+  /** Those with messages, in the order of their first. */
+  channels(): Channel[];
+
+  /** False if its turn id or its prompt id is there. */
+  addTurn(turn: StoredTurn): boolean;
+  turn(turnId: string): StoredTurn | undefined;
+  turnOfPrompt(promptId: string): StoredTurn | undefined;
+  /** Of a turn that is not there: nothing. */
+  updateTurn(turnId: string, changes: TurnChanges): void;
+  /** Those that have not ended: what runs, then what waits, in the order it was asked. */
+  openTurns(): StoredTurn[];
+
+  /**
+   * One or more events of a turn as JSON, comma-separated, up to and with `lastSeq`, which is
+   * higher each time: else it throws. Of a turn that is not there: nothing.
+   */
+  appendEvents(turnId: string, lastSeq: number, events: string): void;
+  /** Each entry as it was appended, those that hold something after `after`. */
+  events(turnId: string, after: number): string[];
+  /** Forgets the events of turns that have ended, except for the so many with the latest `endedAt`. */
+  trimEvents(keep: number): void;
+
+  saveQuestion(question: StoredQuestion): void;
+  question(questionId: string): StoredQuestion | undefined;
+  openQuestions(): StoredQuestion[];
+  /** All of a turn, whatever became of them. */
+  questionsOf(turnId: string): StoredQuestion[];
+
+  saveParticipant(participant: Participant): void;
+  participant(id: string): Participant | undefined;
+  participants(): Participant[];
+
+  get(key: string): string | undefined;
+  set(key: string, value: string): void;
+}
+
+/** Where all sessions are kept. */
+export interface SessionStore {
+  /** Makes nothing: a session is there once something is kept in it. */
+  open(sessionId: string): SessionStorage;
+  /**
+   * The sessions there are, those that something happened in last first: `updatedAt` is when it
+   * began, or a message or a turn was added or a turn changed. In milliseconds since 1970.
+   */
+  list(limit?: number): { sessionId: string; updatedAt: number }[];
+  /** Those with a turn that has not ended: after a restart they are to be looked after. */
+  unfinished(): string[];
+  /** All of it. A storage that was opened for it goes on, with nothing in it. */
+  delete(sessionId: string): void;
+  /** Lets go of whatever is held. Whatever is called after that throws. */
+  close(): void;
+}

@@ -1,0 +1,76 @@
+/** Whether an event has what it needs to mean anything, and which dialect it is of. */
+import { isCallState } from './calls.ts';
+import type { TurnEventType } from './events.ts';
+import { isData, isFile, isSource } from './part-shapes.ts';
+
+export type Loose = Record<string, unknown>;
+
+export const isObject = (value: unknown): value is Loose =>
+  typeof value === 'object' && value !== null;
+export const isString = (value: unknown): value is string => typeof value === 'string';
+export const isNamed = (id: unknown): id is string => isString(id) && id !== '';
+
+const anything = () => true;
+const isOfTurn = ({ turnId }: Loose) => turnId == null || isString(turnId);
+const isDelta = (event: Loose) => isOfTurn(event) && isString(event.delta);
+const isMessage = ({ data }: Loose) => isObject(data) && isNamed(data.id);
+const isOfQuestion = ({ promptId }: Loose) => isString(promptId);
+const isMaybeName = (name: unknown) => name == null || isString(name);
+
+export const SHAPES: Readonly<Record<TurnEventType, (event: Loose) => boolean>> = {
+  'message.create': ({ turnId }) => isNamed(turnId),
+  'message.part.text-delta': isDelta,
+  'message.part.reasoning-delta': isDelta,
+  'message.part.tool-update': (event) => isOfTurn(event) && isCallState(event),
+  'message.part.tool-input-delta': (event) =>
+    isDelta(event) && isNamed(event.callId) && isMaybeName(event.toolName),
+  'message.part.step': isOfTurn,
+  'message.part.source': (event) => isOfTurn(event) && isSource(event),
+  'message.part.file': (event) => isOfTurn(event) && isFile(event),
+  'message.part.data': (event) => isOfTurn(event) && isData(event),
+  'message.finalize': isOfTurn,
+  complete: anything,
+  aborted: anything,
+  'usage-report': (event) => isOfTurn(event) && Array.isArray(event.entries),
+  init: anything,
+  message: isMessage,
+  'message.updated': isMessage,
+  chunk: ({ content }) => isString(content),
+  agentStatus: ({ status }) => isString(status),
+  status: ({ data }) => data == null || isObject(data),
+  error: anything,
+  question: ({ questionId }) => isNamed(questionId),
+  interactive_prompt: ({ prompt }) => isObject(prompt) && isNamed(prompt.id),
+  interactive_prompt_resolved: isOfQuestion,
+  interactive_prompt_expired: isOfQuestion,
+  'queue.state': anything,
+  'queue.withdrawn': anything,
+};
+
+const SNAPSHOT_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
+  'init',
+  'message',
+  'message.updated',
+  'chunk',
+]);
+const V2_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
+  'message.create',
+  'message.part.text-delta',
+  'message.part.reasoning-delta',
+  'message.part.tool-update',
+  'message.part.tool-input-delta',
+  'message.part.step',
+  'message.part.source',
+  'message.part.file',
+  'message.part.data',
+  'message.finalize',
+  'complete',
+  'aborted',
+  'usage-report',
+]);
+
+/** The types that do not count for who listens to one dialect. */
+export function otherTypes(dialect: 'auto' | 'v2' | 'snapshot'): ReadonlySet<string> | undefined {
+  if (dialect === 'auto') return undefined;
+  return dialect === 'v2' ? SNAPSHOT_TYPES : V2_TYPES;
+}

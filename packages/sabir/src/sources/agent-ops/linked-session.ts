@@ -1,0 +1,294 @@
+import { RUN_FAILED, UPSTREAM_DROPPED } from '../../errors.ts';
+import type { UIMessage } from '../../message.ts';
+import type { TurnOutcome } from '../../outcome.ts';
+import type { Channel } from '../../translator.ts';
+import type { Answer } from '../../turns/log.ts';
+import type {
+  Prompt,
+  TurnSink,
+  UpstreamSession,
+  UpstreamTurn,
+  User,
+} from '../../turns/upstream.ts';
+import { NamedTimers } from './named-timers.ts';
+import type { Socket, SocketListener } from './socket.ts';
+import { refusalOf, toAnswer, toPromptMessage } from './to-server.ts';
+import { type AgentOpsTranslator, createAgentOpsTranslator } from './translate.ts';
+
+export type LinkedSessionOptions = {
+  channel: Channel;
+  approvals: boolean;
+  pingMs: number;
+  /** How long to try to come back after a drop. */
+  returnMs: number;
+  /** Opens another connection to the same session. */
+  connect(listener: SocketListener, signal: AbortSignal): Promise<Socket>;
+  history(user: User, channel?: Channel): Promise<UIMessage[]>;
+};
+
+type Turn = {
+  readonly prompt: Prompt;
+  readonly channel: Channel;
+  readonly sink: TurnSink;
+  readonly translator: AgentOpsTranslator;
+  /** Known from the start where the server takes ours. */
+  turnId: string;
+  lastSeq: number;
+  wantsStop: boolean;
+  isClosed: boolean;
+};
+
+type Loose = Record<string, unknown>;
+
+const DROPPED: TurnOutcome = {
+  status: 'failed',
+  code: UPSTREAM_DROPPED.code,
+  message: UPSTREAM_DROPPED.userMessage,
+};
+/** How long to wait before connecting again, twice as long each time. */
+const LEAST_RETRY_MS = 100;
+const MOST_RETRY_MS = 2_000;
+
+/** Whether a server's `init` says that it names prompts and turns in whatever it says. */
+export function isLinkedInit(event: unknown): boolean {
+  const { type, data } = (event ?? {}) as { type?: unknown; data?: Loose };
+  const { name, version } = (data?.protocol ?? {}) as Loose;
+  return type === 'init' && name === 'sabir' && version === 1;
+}
+
+/**
+ * The prompts of one identity on a session server of ours, which says which turn answers which
+ * prompt. So they can all be on their way at once; the server queues. When the connection drops, it
+ * is opened again: prompts are sent again under the same id, and turns are told from where they were.
+ */
+export class LinkedSession implements UpstreamSession, SocketListener {
+  readonly history: LinkedSessionOptions['history'];
+  #options: LinkedSessionOptions;
+  #socket: Socket | undefined;
+  /** By the prompt's id. */
+  #turns = new Map<string, Turn>();
+  #channels = new Map<string, Channel>();
+  #timers = new NamedTimers<'ping' | 'retry' | 'give-up'>();
+  #unanswered = 0;
+  #attempts = 0;
+  #closing = new AbortController();
+
+  constructor(options: LinkedSessionOptions) {
+    this.#options = options;
+    this.history = options.history;
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  attach(socket: Socket): void {
+    if (this.isClosed) {
+      socket.close();
+      return;
+    }
+    this.#socket = socket;
+    this.#unanswered = 0;
+    this.#attempts = 0;
+    this.#timers.clear('give-up');
+    this.#timers.repeat('ping', this.#options.pingMs, () => this.#ping());
+    for (const turn of this.#turns.values()) this.#send(turn);
+  }
+
+  channels(): Channel[] {
+    return [...this.#channels.values()];
+  }
+
+  prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn {
+    const { channel: usual, approvals } = this.#options;
+    const { turnId: promptId, messageId, errorText, channel = usual } = prompt;
+    const turn: Turn = {
+      ...{ prompt, channel, sink, turnId: messageId, lastSeq: 0 },
+      translator: createAgentOpsTranslator({
+        ...{ dialect: 'v2', promptId, messageId, approvals },
+        ...(errorText && { errorText }),
+      }),
+      ...{ wantsStop: false, isClosed: false },
+    };
+    const refusal = this.isClosed ? DROPPED : refusalOf(prompt);
+    if (refusal) queueMicrotask(() => this.#close(turn, refusal));
+    else {
+      this.#turns.set(promptId, turn);
+      this.#send(turn);
+    }
+    const isQueued = () => this.#isQueued(turn);
+    return {
+      translator: turn.translator,
+      get isQueued() {
+        return isQueued();
+      },
+      stop: () => this.#stop(turn),
+      answer: ({ questionId, answer }: Answer) => {
+        this.#socket?.send({ type: 'answer', questionId, answer: toAnswer(answer) });
+      },
+      expire: (id) => this.#tell(turn, { type: 'interactive_prompt_expired', promptId: id }),
+      release: () => this.#release(turn),
+    };
+  }
+
+  close(): void {
+    this.#end(DROPPED);
+  }
+
+  event(event: unknown): void {
+    this.#unanswered = 0;
+    const said = (event ?? {}) as Loose;
+    const data = Object(said.data) as Loose;
+    this.#noteChannel(said);
+    switch (said.type) {
+      case 'init':
+        for (const channel of toList(data.channels)) this.#noteChannel(channel);
+        break;
+      case 'error':
+        if (said.refused !== undefined) this.#refused(said);
+        else this.#hand(said.promptId, said);
+        break;
+      case 'status':
+        if (data.promptKnown !== undefined) this.#follow(data);
+        else this.#hand(said.promptId ?? data.promptId, said);
+        break;
+      case 'queue.withdrawn':
+        this.#hand(data.promptId, said);
+        break;
+      case 'queue.state':
+        for (const turn of this.#turns.values()) if (turn.lastSeq === 0) this.#tell(turn, said);
+        break;
+      default:
+        this.#hand(said.promptId, said);
+    }
+  }
+
+  drop(): void {
+    this.#hangUp();
+    if (this.#turns.size === 0) {
+      this.#end(DROPPED);
+      return;
+    }
+    this.#timers.start('give-up', this.#options.returnMs, () => this.#end(DROPPED));
+    this.#connectLater();
+  }
+
+  #hangUp(): void {
+    this.#timers.clear('ping');
+    const socket = this.#socket;
+    this.#socket = undefined;
+    socket?.close();
+  }
+
+  #connectLater(): void {
+    const wait = Math.min(MOST_RETRY_MS, LEAST_RETRY_MS * 2 ** this.#attempts++);
+    this.#timers.start('retry', wait * (0.5 + Math.random() / 2), () => void this.#connect());
+  }
+
+  async #connect(): Promise<void> {
+    try {
+      this.attach(await this.#options.connect(this, this.#closing.signal));
+    } catch {
+      if (!this.isClosed) this.#connectLater();
+    }
+  }
+
+  /** Also after a drop: the server knows what it has been sent, and says how it stands. */
+  #send({ prompt, channel, turnId, wantsStop }: Turn): void {
+    const ids = { promptId: prompt.turnId, turnId };
+    this.#socket?.send({ ...toPromptMessage(prompt, channel), ...ids });
+    if (wantsStop) this.#socket?.send({ type: 'abort', turnId });
+  }
+
+  #follow({ promptKnown, turnId }: Loose): void {
+    const turn = this.#turns.get(promptKnown as string);
+    if (!turn || typeof turnId !== 'string') return;
+    turn.turnId = turnId;
+    this.#socket?.send({ type: 'follow', turnId, after: turn.lastSeq });
+  }
+
+  #refused({ refused, promptId, turnId, code, error }: Loose): void {
+    const turn =
+      this.#turns.get(promptId as string) ??
+      [...this.#turns.values()].find((one) => turnId !== undefined && one.turnId === turnId);
+    if (!turn) return;
+    if (refused === 'follow') this.#close(turn, DROPPED);
+    else if (refused === 'prompt') {
+      this.#close(turn, {
+        status: 'failed',
+        code: typeof code === 'string' ? code : RUN_FAILED.code,
+        message: typeof error === 'string' ? error : RUN_FAILED.userMessage,
+      });
+    }
+  }
+
+  #hand(promptId: unknown, event: Loose): void {
+    const turn = this.#turns.get(promptId as string);
+    if (!turn) return;
+    const { seq, turnId } = event;
+    if (typeof seq === 'number') {
+      // What was told before the drop, and again after it.
+      if (seq <= turn.lastSeq) return;
+      turn.lastSeq = seq;
+    }
+    if (typeof turnId === 'string') turn.turnId = turnId;
+    this.#tell(turn, event);
+  }
+
+  /** The server says so; before it has said anything, whoever was sent earlier comes first. */
+  #isQueued(turn: Turn): boolean {
+    const [first] = this.#turns.values();
+    const isLive = this.#turns.get(turn.prompt.turnId) === turn;
+    return turn.translator.waiting || (isLive && turn.lastSeq === 0 && first !== turn);
+  }
+
+  #tell(turn: Turn, event: object): void {
+    if (this.#turns.get(turn.prompt.turnId) !== turn) return;
+    turn.sink.event(event);
+    if (turn.translator.ended) this.#turns.delete(turn.prompt.turnId);
+  }
+
+  #stop(turn: Turn): void {
+    if (turn.wantsStop || turn.isClosed) return;
+    turn.wantsStop = true;
+    this.#socket?.send({ type: 'abort', turnId: turn.turnId });
+  }
+
+  #release(turn: Turn): void {
+    turn.isClosed = true;
+    const { turnId: promptId } = turn.prompt;
+    if (this.#turns.get(promptId) === turn) this.#turns.delete(promptId);
+  }
+
+  #ping(): void {
+    if (this.#unanswered++ === 2) this.drop();
+    else this.#socket?.send({ type: 'ping' });
+  }
+
+  #end(outcome: TurnOutcome): void {
+    if (this.isClosed) return;
+    this.#closing.abort();
+    this.#timers.clearAll();
+    this.#hangUp();
+    const turns = [...this.#turns.values()];
+    this.#turns.clear();
+    for (const turn of turns) this.#close(turn, outcome);
+  }
+
+  #close(turn: Turn, outcome: TurnOutcome): void {
+    this.#turns.delete(turn.prompt.turnId);
+    if (turn.isClosed || turn.translator.ended) return;
+    turn.isClosed = true;
+    turn.sink.close(outcome);
+  }
+
+  #noteChannel({ channelType, channelId }: Loose): void {
+    if (typeof channelType !== 'string' || typeof channelId !== 'string') return;
+    const key = JSON.stringify([channelType, channelId]);
+    if (!this.#channels.has(key)) this.#channels.set(key, { channelType, channelId });
+  }
+}
+
+function toList(value: unknown): Loose[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'object' && one !== null) : [];
+}
