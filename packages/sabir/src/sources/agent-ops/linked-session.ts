@@ -34,6 +34,8 @@ type Turn = {
   /** Known from the start where the server takes ours. */
   turnId: string;
   lastSeq: number;
+  /** Given while the turn runs; told again after a drop, since the first one counts. */
+  readonly answers: { questionId: string; answer: string | boolean }[];
   wantsStop: boolean;
   isClosed: boolean;
 };
@@ -103,7 +105,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     const { channel: usual, approvals } = this.#options;
     const { turnId: promptId, messageId, errorText, channel = usual } = prompt;
     const turn: Turn = {
-      ...{ prompt, channel, sink, turnId: messageId, lastSeq: 0 },
+      ...{ prompt, channel, sink, turnId: messageId, lastSeq: 0, answers: [] },
       translator: createAgentOpsTranslator({
         ...{ dialect: 'v2', promptId, messageId, approvals },
         ...(errorText && { errorText }),
@@ -124,7 +126,9 @@ export class LinkedSession implements UpstreamSession, SocketListener {
       },
       stop: () => this.#stop(turn),
       answer: ({ questionId, answer }: Answer) => {
-        this.#socket?.send({ type: 'answer', questionId, answer: toAnswer(answer) });
+        const given = { questionId, answer: toAnswer(answer) };
+        turn.answers.push(given);
+        this.#socket?.send({ type: 'answer', ...given });
       },
       expire: (id) => this.#tell(turn, { type: 'interactive_prompt_expired', promptId: id }),
       release: () => this.#release(turn),
@@ -194,9 +198,10 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   }
 
   /** Also after a drop: the server knows what it has been sent, and says how it stands. */
-  #send({ prompt, channel, turnId, wantsStop }: Turn): void {
+  #send({ prompt, channel, turnId, answers, wantsStop }: Turn): void {
     const ids = { promptId: prompt.turnId, turnId };
     this.#socket?.send({ ...toPromptMessage(prompt, channel), ...ids });
+    for (const given of answers) this.#socket?.send({ type: 'answer', ...given });
     if (wantsStop) this.#socket?.send({ type: 'abort', turnId });
   }
 

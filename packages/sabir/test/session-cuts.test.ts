@@ -1,0 +1,99 @@
+/** Connections between gateway, session and runner are cut at random bytes; nothing is lost or doubled. */
+import { expect, it, onTestFinished } from 'vitest';
+import { WebSocket } from 'ws';
+import { foldChunks } from '../src/fold.ts';
+import { type AgentDriver, Runner } from '../src/session/index.ts';
+import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
+import { verifyChunks } from '../src/verify.ts';
+import { scriptedDriver } from './scripted-driver.ts';
+import { startSessionChain } from './session-chain.ts';
+import { createRandom } from './session-child.ts';
+import { type SocketProxy, startSocketProxy } from './socket-proxy.ts';
+import { ann, never, promptOf, watch } from './upstream-turn.ts';
+
+const TURNS = 30;
+const WHOLE = Array.from({ length: 150 }, (_, i) => `${i + 1} `).join('');
+
+/** A session whose runner and whose gateway are each behind a proxy that cuts. */
+async function setUp(driver: AgentDriver, cutOf: () => number | undefined) {
+  const chain = await startSessionChain({ driver, onRunnerWanted: () => undefined });
+  const proxies: SocketProxy[] = [];
+  for (let i = 0; i < 2; i++) proxies.push(await startSocketProxy(chain.port, cutOf));
+  const [runnerSide, gatewaySide] = proxies as [SocketProxy, SocketProxy];
+  const runner = new Runner({
+    ...{ url: runnerSide.url, sessionId: 's', driver, WebSocket, token: chain.RUNNER_TOKEN },
+    retryMs: { least: 5, most: 20 },
+  });
+  runner.start();
+  const upstream = agentOpsUpstream({
+    ...{ url: gatewaySide.url, WebSocket, token: ({ id }) => id, isSessionServer: true },
+  });
+  onTestFinished(async () => {
+    await runner.close();
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+  });
+  const open = () => upstream.open({ sessionId: 's', user: ann, signal: never() });
+  return { chain, runnerSide, gatewaySide, open, cuts: () => proxies.map(({ cuts }) => cuts) };
+}
+
+it('loses and doubles nothing when both its connections are cut again and again', async () => {
+  const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+  const random = createRandom(seed);
+  const driver = scriptedDriver();
+  const { chain, open, cuts } = await setUp(driver, () => Math.floor(600 + random() * 12_000));
+  let session = await open();
+  const asked: string[] = [];
+  for (let i = 0; i < TURNS; i++) {
+    if (session.isClosed) session = await open();
+    const kind = i % 3 === 0 ? 'tool' : 'bursts 150';
+    const prompt = promptOf(`${kind} ${i}`);
+    asked.push(prompt.text);
+    const turn = watch(session, prompt);
+    const end = await turn.done;
+    expect(end, `seed ${seed}, turn ${i}`).toMatchObject({ outcome: 'finished' });
+    expect(verifyChunks(turn.chunks)).toEqual([]);
+    expect(turn.text).toBe(kind === 'tool' ? 'Looking. Three berths.' : WHOLE);
+    expect(foldChunks(turn.chunks).id).toBe(prompt.messageId);
+    turn.turn.release();
+  }
+  session.close();
+  expect(driver.prompts.map(({ content }) => content)).toEqual(asked);
+  const messages = chain.store.open('s').messages();
+  expect(messages).toHaveLength(2 * TURNS);
+  expect(messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual(
+    asked,
+  );
+  const [byRunner = 0, byGateway = 0] = cuts();
+  console.log(`seed ${seed}: ${byRunner} cuts at the runner, ${byGateway} at the gateway`);
+  expect(byRunner).toBeGreaterThan(5);
+  expect(byGateway).toBeGreaterThan(5);
+});
+
+it('a question that is asked, answered and told across cuts counts once', async () => {
+  const driver = scriptedDriver();
+  const { open, runnerSide, gatewaySide } = await setUp(driver, () => undefined);
+  const session = await open();
+  const turn = watch(session, promptOf('question'));
+  await expect.poll(() => turn.chunks.some(({ type }) => type === 'data-question')).toBe(true);
+  runnerSide.cutAll();
+  gatewaySide.cutAll();
+  turn.turn.answer({ type: 'answer', questionId: 'q1', answer: 'Yes' });
+  await expect.poll(() => JSON.stringify(turn.chunks)).toContain('"answered"');
+  gatewaySide.cutAll();
+  expect(await turn.done).toMatchObject({ outcome: 'finished' });
+  expect(turn.text).toBe('I need a decision. Answered: Yes');
+  session.close();
+});
+
+it('a stop that is asked for while the connection is gone still stops', async () => {
+  const driver = scriptedDriver();
+  const { open, gatewaySide } = await setUp(driver, () => undefined);
+  const session = await open();
+  const turn = watch(session, promptOf('slow'));
+  await expect.poll(() => turn.text).toBe('Half ');
+  gatewaySide.cutAll();
+  turn.turn.stop();
+  expect(await turn.done).toMatchObject({ outcome: 'stopped' });
+  expect(driver.prompts[0]?.signal.aborted).toBe(true);
+  session.close();
+});
