@@ -67,7 +67,9 @@ try {
     project,
   );
   mkdirSync(join(project, 'app'));
-  const guides = ['GETTING-STARTED', 'OPEN-HARNESS', 'OPENAI-AGENTS', 'CHAT-STREAM'];
+  const guides = [
+    ...['GETTING-STARTED', 'OPEN-HARNESS', 'OPENAI-AGENTS', 'CHAT-STREAM', 'SESSIONS', 'DRIVERS'],
+  ];
   const pages = ['README.md', ...guides.map(toPage)];
   const blocks = pages.flatMap((page) => namedBlocks(readFileSync(join(ROOT, page), 'utf8')));
   for (const { name, code } of blocks) writeFileSync(join(project, 'app', name), code);

@@ -175,6 +175,7 @@ export type ClientInit = {
     /** The turn that runs; its message, as far as it is written, is the last of its channel's. */
     turn: (Channel & { turnId: string; promptId: string; seq: number }) | null;
     queue: QueuedPrompt[];
+    queueReason: 'busy' | 'waking';
     questions: Told<QuestionEvent>[];
     /** The channels that there are messages in. */
     channels: Channel[];

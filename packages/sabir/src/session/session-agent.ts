@@ -144,6 +144,7 @@ export class SessionAgent {
             ? { turnId, promptId, seq: running.seq, ...running.channel }
             : null,
         queue: queue.toList().filter((prompt) => isIn(client, prompt)),
+        queueReason: this.#turns.queueReason,
         questions: isTold && turnId ? this.#openQuestions(turnId) : [],
         channels: storage.channels(),
         ...(models !== undefined && { models }),
@@ -266,7 +267,7 @@ export class SessionAgent {
   #toStanding(turn: StoredTurn): StatusEvent {
     const { promptId, turnId } = turn;
     const queuePosition = this.#turns.queue.placeOf(turn);
-    const queueReason = this.#turns.running ? 'busy' : 'waking';
+    const { queueReason } = this.#turns;
     return {
       type: 'status',
       data: { promptQueued: true, queuePosition, queueReason, promptId, turnId },

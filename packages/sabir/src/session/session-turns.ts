@@ -103,11 +103,20 @@ export class SessionTurns {
     this.#sendPrompt();
   }
 
+  /** Why the first in the queue waits. */
+  get queueReason(): 'busy' | 'waking' {
+    return this.#current ? 'busy' : 'waking';
+  }
+
   /** Where the prompts stand, for everybody. */
   tellQueue(): void {
     const queue = this.queue.toList();
     const pending = queue.at(-1) ?? null;
-    this.#options.clients.broadcast({ type: 'queue.state', data: { pending, queue } });
+    const { clients } = this.#options;
+    clients.broadcast({
+      type: 'queue.state',
+      data: { pending, queue, queueReason: this.queueReason },
+    });
   }
 
   /** Somebody wants the turn that runs to stop. */

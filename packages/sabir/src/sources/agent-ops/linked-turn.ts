@@ -11,17 +11,27 @@ type Loose = Record<string, unknown>;
 export function createLinkedTurn(promptId: string, givenId: string | undefined): TurnFinder {
   let turnId = givenId;
   let isBegun = false;
-  /** From 1, while the prompt waits. */
+  let isWaiting = false;
+  /** From 1, while the prompt waits behind others. */
   let place: number | undefined;
 
   function begin(): void {
     isBegun = true;
+    leave();
+  }
+
+  function leave(): void {
+    isWaiting = false;
     place = undefined;
   }
 
-  function wait(position: unknown): void {
+  function wait(position: unknown, reason: unknown): void {
     if (isBegun) return;
-    place = Number.isSafeInteger(position) && (position as number) > 0 ? (position as number) : 1;
+    isWaiting = true;
+    const told = Number.isSafeInteger(position) && (position as number) > 0 ? Number(position) : 1;
+    // While the agent is only being started, nobody is in front of the first.
+    const ahead = reason === 'waking' ? told - 1 : told;
+    place = ahead > 0 ? ahead : undefined;
   }
 
   return {
@@ -29,7 +39,7 @@ export function createLinkedTurn(promptId: string, givenId: string | undefined):
       return turnId;
     },
     get isWaiting() {
-      return place !== undefined;
+      return isWaiting;
     },
     get place() {
       return place;
@@ -59,14 +69,14 @@ export function createLinkedTurn(promptId: string, givenId: string | undefined):
       return named == null ? isBegun : named === promptId;
     },
     isWithdrawn: (id) => !isBegun && id === promptId,
-    readQueue({ promptQueued, queuePosition, promptId: queued }: SessionStatus) {
-      if (promptQueued && queued === promptId) wait(queuePosition);
+    readQueue({ promptQueued, queuePosition, promptId: queued, queueReason }: SessionStatus) {
+      if (promptQueued && queued === promptId) wait(queuePosition, queueReason);
     },
-    readPlaces(queue) {
+    readPlaces(queue, reason) {
       if (!Array.isArray(queue)) return;
       const ours = queue.find((one: Loose | null | undefined) => one?.promptId === promptId);
-      if (ours) wait(ours.position);
-      else place = undefined;
+      if (ours) wait(ours.position, reason);
+      else leave();
     },
     // Of other turns and prompts there is nothing to know.
     sawOther: () => undefined,

@@ -329,7 +329,7 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
   }
 
   function readPlaces(said: unknown): void {
-    turn.readPlaces(isObject(said) ? said.queue : undefined);
+    if (isObject(said)) turn.readPlaces(said.queue, said.queueReason);
     queue.tell(turn.place);
   }
 

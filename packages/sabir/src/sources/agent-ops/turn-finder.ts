@@ -31,7 +31,7 @@ export type TurnFinder = {
   isWithdrawn(promptId: unknown): boolean;
   readQueue(status: SessionStatus): void;
   /** The places of all that wait. */
-  readPlaces(queue: unknown): void;
+  readPlaces(queue: unknown, reason: unknown): void;
   sawOther(id: unknown): void;
   sawOtherEnd(): void;
   /** A person's message: ours, or once our turn runs, the prompt of somebody who waits. */
