@@ -230,6 +230,8 @@ export type AgentOpsQuestion = {
   options?: string[];
   /** Milliseconds since 1970, whatever the session counts in: what `Date.now()` compares with. */
   expiresAt?: number;
+  /** The tool call that waits for the answer, where the session says which. */
+  toolCallId?: string;
   status: 'open' | 'answered' | 'expired' | 'withdrawn';
   answer?: string;
 };

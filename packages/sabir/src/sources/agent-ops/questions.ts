@@ -66,8 +66,9 @@ export function createQuestions(
   return {
     has: (questionId: string): boolean => questions.has(questionId),
     ask(given: Asked): void {
-      const { labels, isApproval, callId: said, isOfNamedTurn, place: _, ...asked } = given;
-      const { questionId, text, options } = asked;
+      const { labels, isApproval, callId: said, isOfNamedTurn, place: _, ...rest } = given;
+      const { questionId, text, options } = rest;
+      const asked = said === undefined ? rest : { ...rest, toolCallId: said };
       const known = questions.get(questionId);
       if (known) {
         if (known.data.status !== 'open') return;
