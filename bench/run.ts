@@ -5,6 +5,7 @@ const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> 
   translate: () => import('./translate.ts'),
   'agents-sdk': () => import('./agents-sdk.ts'),
   gateway: () => import('./gateway.ts'),
+  session: () => import('./session.ts'),
   size: () => import('./size.ts'),
   client: () => import('./client.ts'),
 };

@@ -8,11 +8,11 @@ type OnChunk = (chunk: { type: string; delta?: string }) => void;
 let chats = 0;
 
 /** Posts a message and resolves when the answer has been read to its end. */
-export function readSse(port: number, path: string, onChunk: OnChunk): Promise<void> {
+export function readSse(port: number, path: string, onChunk: OnChunk, text = 'go'): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const body = JSON.stringify({
     id: `chat-${++chats}`,
-    messages: [{ id: `m${chats}`, role: 'user', parts: [{ type: 'text', text: 'go' }] }],
+    messages: [{ id: `m${chats}`, role: 'user', parts: [{ type: 'text', text }] }],
     trigger: 'submit-message',
   });
   const decoder = createSseDecoder({

@@ -1,0 +1,266 @@
+/** `sabir serve` as a process: what it prints, whom it lets in, and how it ends. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { SignJWT } from 'jose';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { WebSocket } from 'ws';
+import { makeFolder, runCli, startServe } from '../../test/cli-process.ts';
+
+const run = promisify(execFile);
+/** Nothing is kept, and no page is read from the built package. */
+const MEMORY = ['--database', ':memory:', '--no-page'];
+
+type Ask = { text?: string; session?: string; token?: string; headers?: Record<string, string> };
+
+function ask(url: string, { text = 'hello', session = 's', token, headers }: Ask = {}) {
+  return fetch(`${url}/api/sessions/${session}/chat`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    body: JSON.stringify({
+      id: 'c',
+      messages: [{ id: crypto.randomUUID(), role: 'user', parts: [{ type: 'text', text }] }],
+    }),
+  });
+}
+
+async function historyOf(url: string, session = 's'): Promise<string> {
+  return (await fetch(`${url}/api/sessions/${session}/messages`)).text();
+}
+
+/** What a session's socket says first, or with which status or code it is refused. */
+function knock(
+  url: string,
+  options: { headers?: Record<string, string>; protocols?: string[]; role?: string },
+) {
+  const { promise, resolve } = Promise.withResolvers<{ role: string } | number>();
+  const address = `${url.replace('http', 'ws')}/api/sessions/${options.role ?? 's'}/ws?role=${options.role ?? 'client'}`;
+  const socket = new WebSocket(address, options.protocols ?? [], {
+    headers: options.headers ?? {},
+  });
+  socket.once('message', (frame) => resolve(JSON.parse(String(frame)).data));
+  socket.once('unexpected-response', (_, { statusCode = 0 }) => resolve(statusCode));
+  socket.once('close', resolve);
+  socket.on('error', () => undefined);
+  onTestFinished(() => socket.terminate());
+  return promise;
+}
+
+describe('the command sabir', () => {
+  it('helps, tells its version, and says what it does not know', async () => {
+    const [help, serveHelp, alsoHelp, version, unknown, flag] = await Promise.all([
+      runCli([]),
+      runCli(['serve', '--help']),
+      runCli(['help', 'serve']),
+      runCli(['--version']),
+      runCli(['sevre']),
+      runCli(['serve', '--prot', '3000']),
+    ]);
+    expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: sabir') });
+    expect(serveHelp).toMatchObject({ code: 0, stdout: expect.stringContaining('--port') });
+    expect(alsoHelp.stdout).toBe(serveHelp.stdout);
+    expect(version).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\S*\n$/),
+    });
+    expect(unknown).toMatchObject({
+      ...{ code: 2, stdout: '' },
+      stderr: 'Unknown command sevre. Did you mean serve? See sabir --help.\n',
+    });
+    expect(flag).toMatchObject({
+      ...{ code: 2, stdout: '', stderr: 'Unknown flag --prot. Did you mean --port?\n' },
+    });
+  });
+});
+
+describe('sabir serve', () => {
+  it('prints a curl that works, with a token and without', async () => {
+    const secret = "s3cr$'t";
+    const servers = await Promise.all([
+      startServe(MEMORY),
+      startServe([...MEMORY, '--token', `olga=${secret}`]),
+      startServe(MEMORY, { env: { SABIR_TOKEN: `olga=${secret}` } }),
+    ]);
+    const answers = servers.map(async ({ output }) => {
+      const [curl = ''] = /^curl .*$/m.exec(output.stdout) ?? [];
+      const env = { ...process.env, SABIR_TOKEN: `olga=${secret}` };
+      return (await run('sh', ['-c', curl], { env })).stdout;
+    });
+    for (const answer of await Promise.all(answers)) expect(answer).toContain('Dockyard Creek 7');
+    for (const { output } of servers) expect(output.stderr).toBe('');
+    expect(servers[2]?.output.stdout).not.toContain(secret);
+  });
+
+  it('lets in who has a token, over HTTP and WebSocket, for what they may do', async () => {
+    const jwtSecret = 'a secret that is long enough for tests';
+    const { url } = await startServe(
+      [...MEMORY, '--token', 'olga=owner-secret', '--viewer-token', 'vera=viewer-secret'],
+      { env: { SABIR_JWT_SECRET: jwtSecret, SABIR_RUNNER_TOKEN: 'runner-secret' } },
+    );
+    const sign = (claims: Record<string, unknown>, alg = 'HS256') =>
+      new SignJWT(claims).setProtectedHeader({ alg }).sign(new TextEncoder().encode(jwtSecret));
+    const jwt = await sign({ sub: 'jay' });
+    const statusOf = async (token?: string) =>
+      (await ask(url, token === undefined ? {} : { token })).status;
+    expect(await statusOf()).toBe(401);
+    expect(await statusOf('wrong')).toBe(401);
+    expect(await statusOf('owner-secret')).toBe(200);
+    expect(await statusOf('viewer-secret')).toBe(404);
+    expect(await statusOf(jwt)).toBe(200);
+    expect(await statusOf(await sign({ sub: 'jay', role: 'viewer' }))).toBe(404);
+    expect(await statusOf(await sign({ sub: 'jay', role: 'king' }))).toBe(401);
+    expect(await statusOf(await sign({ sub: 'jay' }, 'HS512'))).toBe(401);
+
+    const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+    expect(await knock(url, {})).toBe(401);
+    expect(await knock(url, bearer('wrong'))).toBe(401);
+    expect(await knock(url, bearer('owner-secret'))).toMatchObject({ role: 'owner' });
+    expect(await knock(url, { protocols: ['sabir', 'bearer.viewer-secret'] })).toMatchObject({
+      role: 'viewer',
+    });
+    expect(await knock(url, bearer(jwt))).toMatchObject({ role: 'collaborator' });
+    expect(await knock(url, { ...bearer('owner-secret'), role: 'runner' })).toBe(404);
+    expect(await knock(url, { ...bearer('runner-secret'), role: 'runner' })).toHaveProperty(
+      'lastRunnerSeq',
+    );
+    expect(await statusOf('runner-secret')).toBe(401);
+
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect((await fetch(`${url}/metrics`)).status).not.toBe(200);
+    expect((await fetch(`${url}/metrics`, bearer('owner-secret'))).status).toBe(200);
+  });
+
+  it('lets no page of somebody else in, where it asks for no token', async () => {
+    const { url } = await startServe(MEMORY);
+    const host = new URL(url).host;
+    const evil = { origin: 'http://evil.example' };
+    expect((await ask(url)).status).toBe(200);
+    expect((await ask(url, { headers: evil })).status).toBe(403);
+    expect((await ask(url, { headers: { ...evil, authorization: 'Bearer x' } })).status).toBe(401);
+    expect(await knock(url, { headers: { origin: `http://${host}` } })).toMatchObject({});
+    expect(await knock(url, { headers: evil })).toBe(403);
+    expect(await knock(url, { headers: evil, protocols: ['sabir', 'bearer.x'] })).toBe(401);
+    // Its own name, made to lead here.
+    const renamed = { host: 'evil.example', origin: 'http://evil.example' };
+    expect(await knock(url, { headers: renamed })).toBe(401);
+  });
+
+  it('says what to do about a port that is taken, or an agent that is not there', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await new Promise((resolve) => other.once('listening', resolve));
+    const { port } = other.address() as AddressInfo;
+    const [taken, absent] = await Promise.all([
+      runCli(['serve', '--port', String(port), ...MEMORY]),
+      runCli(['serve', '--port', '0', '--agent', './absent.js', ...MEMORY]),
+    ]);
+    expect(taken).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr:
+        `Port ${port} is already taken. Choose another one: sabir serve --port ${port + 1}, or ` +
+        '--port 0 for any that is free.\n',
+    });
+    expect(absent).toMatchObject({ code: 1, stdout: '' });
+    expect(absent.stderr).toMatch(
+      /^There is no \S+absent\.js\. --agent wants the path of a module\.\n$/,
+    );
+  });
+
+  it('lets a running answer end, and has the history when it comes back', async () => {
+    const cwd = makeFolder();
+    writeFileSync(join(cwd, 'slow.mjs'), SLOW_AGENT);
+    const first = await startServe(['--agent', './slow.mjs', '--no-page'], { cwd });
+    const answer = await ask(first.url);
+    const text = answer.text();
+    await first.says('asked');
+    first.kill('SIGTERM');
+    await first.says('answers that run have 10 seconds to finish');
+    writeFileSync(join(cwd, 'go-on'), '');
+    expect(await text).toContain('the end');
+    expect(await first.code).toBe(0);
+
+    const second = await startServe(['--no-page'], { cwd });
+    const history = await historyOf(second.url);
+    expect(history).toContain('hello');
+    expect(history).toContain('the end');
+  });
+
+  it('ends at once when it is told again', async () => {
+    const cwd = makeFolder();
+    writeFileSync(join(cwd, 'slow.mjs'), SLOW_AGENT);
+    const cases = [
+      ['SIGTERM', 143],
+      ['SIGINT', 130],
+    ] as const;
+    const codes = cases.map(async ([signal]) => {
+      const server = await startServe(['--agent', './slow.mjs', ...MEMORY], { cwd });
+      const answer = ask(server.url).then((response) => response.text());
+      answer.catch(() => undefined);
+      await server.says('asked');
+      server.kill(signal);
+      await server.says('again ends at once');
+      server.kill(signal);
+      return server.code;
+    });
+    expect(await Promise.all(codes)).toEqual(cases.map(([, code]) => code));
+  });
+
+  it('ends with a log line when something fails that nobody has caught', async () => {
+    const cwd = makeFolder();
+    writeFileSync(
+      join(cwd, 'broken.mjs'),
+      `export default () => ({ name: 'broken', async *prompt() { Promise.reject(new Error('adrift')); } });`,
+    );
+    const server = await startServe(['--agent', './broken.mjs', '--log', 'json', ...MEMORY], {
+      cwd,
+    });
+    ask(server.url).catch(() => undefined);
+    expect(await server.code).toBe(1);
+    const lines = server.output.stderr.trim().split('\n');
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
+      ...{ level: 'error', stack: expect.stringContaining('adrift') },
+    });
+  });
+
+  it('serves a page of one’s own, without what is hidden or elsewhere, or none', async () => {
+    const cwd = makeFolder();
+    mkdirSync(join(cwd, 'public'));
+    writeFileSync(join(cwd, 'public', 'index.html'), '<title>Mine</title>');
+    writeFileSync(join(cwd, 'public', '.env'), 'SECRET');
+    writeFileSync(join(cwd, 'secret.txt'), 'SECRET');
+    symlinkSync('../secret.txt', join(cwd, 'public', 'link.txt'));
+    const args = ['--database', ':memory:', '--page', 'public'];
+    const [own, none] = await Promise.all([startServe(args, { cwd }), startServe(MEMORY)]);
+    expect(await (await fetch(`${own.url}/`)).text()).toContain('Mine');
+    for (const path of ['.env', 'link.txt', '..%2fsecret.txt', 'nothing', '%ff']) {
+      expect((await fetch(`${own.url}/${path}`)).status, path).toBe(404);
+    }
+    expect((await fetch(`${own.url}/sabir/client/index.js`)).status).toBe(200);
+    expect((await fetch(`${own.url}/sabir/gateway/index.js`)).status).toBe(404);
+    expect((await fetch(`${none.url}/`)).status).toBe(404);
+  });
+});
+
+/** Says that it was asked, and goes on when there is a file `go-on`. */
+const SLOW_AGENT = `
+  import { existsSync, watch } from 'node:fs';
+  export default async (sessionId) => ({
+    name: 'slow',
+    async *prompt({ signal }) {
+      yield { type: 'text', delta: 'the beginning, ' };
+      const { promise, resolve, reject } = Promise.withResolvers();
+      const watcher = watch('.', () => existsSync('go-on') && resolve());
+      signal.addEventListener('abort', () => reject(signal.reason));
+      console.error('asked', sessionId);
+      try { await promise; } finally { watcher.close(); }
+      yield { type: 'text', delta: 'the end' };
+    },
+  });
+`;
