@@ -52,6 +52,7 @@ export function turn(turnId: string, fields: Partial<StoredTurn> = {}): StoredTu
 
 export function question(questionId: string, fields: Partial<StoredQuestion> = {}): StoredQuestion {
   return {
+    askedAs: questionId,
     questionId,
     turnId: 't1',
     status: 'open',

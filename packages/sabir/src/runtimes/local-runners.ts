@@ -2,10 +2,7 @@
 import { WebSocket } from 'ws';
 import { type AgentDriver, Runner, type RunnerOptions } from '../session/index.ts';
 
-export type LocalRunnersOptions = Omit<
-  RunnerOptions,
-  'sessionId' | 'driver' | 'WebSocket' | 'runnerId'
-> & {
+export type LocalRunnersOptions = Omit<RunnerOptions, 'sessionId' | 'driver' | 'WebSocket'> & {
   /** The agent of a session; made when there is something to do. */
   driver(sessionId: string): AgentDriver;
 };
@@ -33,9 +30,14 @@ export function createLocalRunners({ driver, ...options }: LocalRunnersOptions) 
     /** A session has something to do. */
     call(sessionId: string): void {
       if (isClosed || runners.has(sessionId)) return;
-      const runner = new Runner({ ...options, sessionId, driver: driver(sessionId), WebSocket });
-      runners.set(sessionId, runner);
-      runner.start();
+      try {
+        const runner = new Runner({ ...options, sessionId, driver: driver(sessionId), WebSocket });
+        runners.set(sessionId, runner);
+        runner.start();
+      } catch (error) {
+        const { message } = error as Error;
+        options.logger?.error?.('an agent could not be made', { sessionId, error: message });
+      }
     },
     dismiss: (sessionId: string) => void dismiss(sessionId),
     async close(): Promise<void> {

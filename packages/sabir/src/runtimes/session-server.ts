@@ -86,7 +86,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     if (known) return known;
     const agent = new SessionAgent({
       ...{ sessionId, storage: store.open(sessionId), timing, limits },
-      onRunnerWanted: () => queueMicrotask(() => options.onRunnerWanted?.(sessionId)),
+      onRunnerWanted: () => queueMicrotask(() => callRunner(sessionId)),
       onIdle: () => {
         lingerIfEmpty(agent);
         if (isClosing && isQuiet()) onQuiet?.();
@@ -95,6 +95,15 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     });
     agents.set(sessionId, agent);
     return agent;
+  }
+
+  function callRunner(sessionId: string): void {
+    try {
+      options.onRunnerWanted?.(sessionId);
+    } catch (error) {
+      const { message } = error as Error;
+      logger?.error?.('no runner could be called', { sessionId, error: message });
+    }
   }
 
   function isQuiet(): boolean {
@@ -124,13 +133,13 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
 
   async function admit(request: Request, sessionId: string): Promise<Admitted | ErrorKind> {
     const { searchParams } = new URL(request.url);
-    if (isClosing) return SHUTTING_DOWN;
     if (searchParams.get('role') === 'runner') {
       const runnerId = searchParams.get('runnerId') ?? undefined;
       return (await options.admitRunner?.(request, sessionId)) ? { runnerId } : NOT_FOUND;
     }
+    // As it came: a page can name any protocol it likes, so a token there proves nothing of it.
     if (!isTrustedPage(request, options.cors)) return ORIGIN_REFUSED;
-    const user = await options.authenticate(request);
+    const user = await options.authenticate(withProtocolToken(request));
     if (!user || (user.expiresAt ?? Infinity) <= Date.now()) return NOT_SIGNED_IN;
     const role = await options.access(user, sessionId);
     return role ? { user, role, ...wishesOf(searchParams) } : NOT_FOUND;
@@ -143,8 +152,8 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     join: (agent: SessionAgent, socket: ReturnType<typeof toSessionSocket>) => SocketEventsOf,
     { sessionId, expiresAt }: { sessionId: string; expiresAt: number | undefined },
   ): void {
+    const agent = enter(sessionId);
     sockets.handleUpgrade(incoming, raw, head, (socket) => {
-      const agent = enter(sessionId);
       const sessionSocket = toSessionSocket(socket, raw);
       const events = join(agent, sessionSocket);
       const expiry =
@@ -167,8 +176,8 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     const found = ADDRESS.exec(new URL(request.url).pathname)?.[1];
     const sessionId = found === undefined ? undefined : decode(found);
     const admitted = sessionId === undefined ? NOT_FOUND : await admit(request, sessionId);
-    if ('code' in admitted || sessionId === undefined) {
-      refuse(raw, 'code' in admitted ? admitted : NOT_FOUND);
+    if ('code' in admitted || sessionId === undefined || isClosing) {
+      refuse(raw, isClosing ? SHUTTING_DOWN : 'code' in admitted ? admitted : NOT_FOUND);
       return;
     }
     const expiresAt = 'user' in admitted ? admitted.user.expiresAt : undefined;
@@ -238,15 +247,19 @@ function wishesOf(params: URLSearchParams): Partial<ClientInfo> {
 }
 
 /** Browsers can send no header with a WebSocket: there the token comes as a protocol. */
+function withProtocolToken(request: Request): Request {
+  const protocols = (request.headers.get('sec-websocket-protocol') ?? '').split(/,\s*/);
+  const token = protocols.find((protocol) => protocol.startsWith('bearer.'));
+  if (!token || request.headers.has('authorization')) return request;
+  const headers = new Headers(request.headers);
+  headers.set('authorization', `Bearer ${token.slice('bearer.'.length)}`);
+  return new Request(request.url, { headers });
+}
+
 function toRequest({ url = '/', headers: given }: IncomingMessage): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(given)) {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
-  }
-  const protocols = (headers.get('sec-websocket-protocol') ?? '').split(/,\s*/);
-  const token = protocols.find((protocol) => protocol.startsWith('bearer.'));
-  if (token && !headers.has('authorization')) {
-    headers.set('authorization', `Bearer ${token.slice('bearer.'.length)}`);
   }
   const host = headers.get('host') ?? 'localhost';
   const base = URL.canParse(`http://${host}`) ? `http://${host}` : 'http://localhost';

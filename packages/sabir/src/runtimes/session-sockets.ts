@@ -7,12 +7,13 @@ import { startTimeout, startTimer } from '../turns/timers.ts';
 /** Everything that is sent in one go leaves in one write. */
 export function toSessionSocket(socket: WebSocket, raw: Duplex): SessionSocket {
   let isCorked = false;
+  let isClosed = false;
   return {
     get bufferedAmount() {
       return socket.bufferedAmount;
     },
     send(frame) {
-      if (socket.readyState !== socket.OPEN) return;
+      if (isClosed || socket.readyState !== socket.OPEN) return;
       if (!isCorked) {
         isCorked = true;
         raw.cork();
@@ -24,6 +25,8 @@ export function toSessionSocket(socket: WebSocket, raw: Duplex): SessionSocket {
       socket.send(frame);
     },
     close(code, reason) {
+      if (isClosed) return;
+      isClosed = true;
       socket.close(code, reason);
       // One that has gone silent would never answer.
       const timer = startTimeout(CLOSE_MS, () => socket.terminate());
@@ -51,7 +54,8 @@ export function watchSocket(
   });
   socket.on('message', (data) => {
     isAlive = true;
-    message(String(data));
+    // Whom we have let go may still be talking.
+    if (socket.readyState === socket.OPEN) message(String(data));
   });
   // What was wrong is told by the close that follows.
   socket.on('error', () => undefined);

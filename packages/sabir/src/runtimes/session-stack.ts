@@ -65,7 +65,7 @@ const LOCAL = { id: 'local' };
  */
 export async function startSessionStack(options: SessionStackOptions): Promise<SessionStack> {
   const { store, driver, port = 0, host = '127.0.0.1', shutdownMs = 5_000, logger } = options;
-  const { authenticate = () => LOCAL, access = () => 'owner' as const } = options;
+  const { authenticate = onlyFrom(host), access = () => 'owner' as const } = options;
   const passes = createPasses();
   let own = '';
 
@@ -87,6 +87,7 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
       token: passes.of,
       WebSocket,
       isSessionServer: true,
+      maxEventBytes: 64_000_000,
     }),
     authenticate,
     access,
@@ -101,6 +102,8 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
   try {
     server = await serve({
       ...{ fetch, port, host, shutdownMs, upgrade: sessions.upgrade },
+      // A pass is as long as the token it stands for, and longer.
+      maxHeaderBytes: 64_000,
       ...(logger && { logger }),
     });
   } catch (error) {
@@ -130,6 +133,17 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
 
 function tokenOf({ headers }: Request): string | undefined {
   return /^Bearer (.+)$/i.exec(headers.get('authorization') ?? '')?.[1];
+}
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
+
+/**
+ * Everybody who can reach the port is the same person. Where that is meant to be this machine, a
+ * page of another name that leads here is not: its browser would not keep it from our answers.
+ */
+function onlyFrom(host: string): (request: Request) => User | null {
+  const isLocal = LOOPBACK.test(host) || host === '::1';
+  return ({ headers }) => (isLocal && !LOOPBACK.test(headers.get('host') ?? '') ? null : LOCAL);
 }
 
 /** Where this process reaches itself. */

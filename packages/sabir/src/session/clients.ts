@@ -1,6 +1,6 @@
 import type { Channel } from '../translator.ts';
 import type { User } from '../turns/upstream.ts';
-import type { SessionRole, SessionSocket } from './options.ts';
+import type { Clock, SessionLimits, SessionRole, SessionSocket } from './options.ts';
 import type { ConnectedUser } from './protocol.ts';
 
 /** Who is on a client's socket, and what they want to be told. */
@@ -18,24 +18,50 @@ export type ClientInfo = {
   messages?: number;
 };
 
-export type Client = ClientInfo & { socket: SessionSocket };
+export type Client = ClientInfo & {
+  socket: SessionSocket;
+  /** Since when more waits to be sent than may, in milliseconds since 1970. */
+  behindSince?: number | undefined;
+};
 
 const TOO_SLOW = 4008;
+/** How long somebody may be behind: a large message takes its time on the way. */
+const SLOW_MS = 5_000;
+/** Further behind than so many times the limit, nobody is waited for. */
+const AT_MOST = 8;
+
+type ClientsOptions = { limits: Pick<SessionLimits, 'clientBufferBytes'>; clock: Clock };
 
 /** The clients of a session. A frame is encoded once, whoever it goes to. */
-export function createClients(maxBufferedBytes: number) {
+export function createClients({ limits, clock }: ClientsOptions) {
   const clients = new Set<Client>();
 
   function send(client: Client, frame: string): void {
+    if (!clients.has(client)) return;
     const { socket } = client;
     try {
-      if ((socket.bufferedAmount ?? 0) > maxBufferedBytes) {
+      if (isTooSlow(client)) {
         clients.delete(client);
         socket.close(TOO_SLOW, 'too far behind');
       } else socket.send(frame);
     } catch {
       // It is gone; the platform will say so.
     }
+  }
+
+  function isTooSlow(client: Client): boolean {
+    const waiting = client.socket.bufferedAmount ?? 0;
+    if (waiting <= limits.clientBufferBytes) {
+      client.behindSince = undefined;
+      return false;
+    }
+    client.behindSince ??= clock.now();
+    const isLong = clock.now() - client.behindSince >= SLOW_MS;
+    return isLong || waiting > AT_MOST * limits.clientBufferBytes;
+  }
+
+  function broadcastFrame(frame: string, channel: Channel): void {
+    for (const client of clients) if (isIn(client, channel)) send(client, frame);
   }
 
   return {
@@ -49,18 +75,29 @@ export function createClients(maxBufferedBytes: number) {
     add: (client: Client) => void clients.add(client),
     /** False if it was let go before. */
     remove: (client: Client) => clients.delete(client),
+    /** It was not let go. */
+    includes: (client: Client) => clients.has(client),
     tell: (client: Client, event: object) => send(client, JSON.stringify(event)),
-    tellFrame: send,
     /** To everybody, whichever channel they follow. */
     broadcast(event: object): void {
       if (clients.size === 0) return;
       const frame = JSON.stringify(event);
       for (const client of clients) send(client, frame);
     },
-    /** To those who follow the channel. */
-    broadcastFrame(frame: string, channel: Channel): void {
-      for (const client of clients) if (isIn(client, channel)) send(client, frame);
+    /** To everybody, what each of those who follow the same is to be told. */
+    broadcastEach(toEvent: (client: Client) => object): void {
+      const frames = new Map<string, string>();
+      for (const client of clients) {
+        const key = JSON.stringify(client.channel ?? null);
+        const frame = frames.get(key) ?? JSON.stringify(toEvent(client));
+        frames.set(key, frame);
+        send(client, frame);
+      }
     },
+    /** To those who follow the channel. */
+    broadcastIn: (event: object, channel: Channel) =>
+      broadcastFrame(JSON.stringify(event), channel),
+    broadcastFrame,
     /** To those of them who are told in the old way. */
     broadcastSnapshot(frame: string, channel: Channel): void {
       for (const client of clients) {

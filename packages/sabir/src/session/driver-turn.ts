@@ -76,9 +76,10 @@ export function startDriverTurn(options: DriverTurnOptions) {
 
   function end(given: End): void {
     if (isOver) return;
-    tell({ type: 'message.finalize', turnId, ...given });
-    tell({ type: 'complete', messageId: promptId });
+    // First: whoever is told may have nothing more of it, and say so by ending it.
     isOver = true;
+    say({ type: 'message.finalize', turnId, ...given });
+    say({ type: 'complete', messageId: promptId });
   }
 
   async function run(): Promise<void> {

@@ -1,30 +1,29 @@
 import { NOT_FOUND, QUESTION_ANSWERED, QUESTION_EXPIRED, SabirError } from '../errors.ts';
+import type { Guard } from './guard.ts';
 import type { Clock } from './options.ts';
 import { EXPIRED_ANSWER, type QuestionEvent, type RunnerCommand } from './protocol.ts';
+import type { RunningTurn } from './running-turn.ts';
 import type { SessionStorage, StoredQuestion } from './storage.ts';
 
 type OpenQuestionsOptions = {
   storage: SessionStorage;
   clock: Clock;
+  guard: Guard;
   questionMs: number;
   /** Its time ran out. */
   onExpire(question: StoredQuestion): void;
 };
 
 /** The questions that people have not answered yet, each with its time. */
-export function createOpenQuestions({
-  storage,
-  clock,
-  questionMs,
-  onExpire,
-}: OpenQuestionsOptions) {
+export function createOpenQuestions(options: OpenQuestionsOptions) {
+  const { storage, clock, guard, questionMs, onExpire } = options;
   const timers = new Map<string, () => void>();
 
   function watch(question: StoredQuestion): void {
     const { questionId, expiresAt } = question;
     const clear = clock.after(expiresAt - clock.now(), () => {
       timers.delete(questionId);
-      onExpire(question);
+      guard(() => onExpire(question));
     });
     timers.set(questionId, clear);
   }
@@ -36,33 +35,44 @@ export function createOpenQuestions({
 
   return {
     /** Of a turn that was running before. */
-    restore: () => storage.openQuestions().forEach(watch),
-    /** The question as it is to be told; nothing if it was asked before. */
-    ask(event: QuestionEvent, turnId: string): QuestionEvent | undefined {
-      const { questionId } = event;
-      if (storage.question(questionId)) return undefined;
-      const expiresAt = toMilliseconds(event.expiresAt) ?? clock.now() + questionMs;
-      // Sockets tell seconds: nobody should be told a later end than the one that counts.
-      const told = { ...event, expiresAt: Math.floor(expiresAt / 1_000) };
-      const question = { questionId, turnId, status: 'open', event: told, expiresAt } as const;
-      storage.saveQuestion(question);
-      watch(question);
-      return told;
+    restore: (turnId: string) => {
+      for (const question of storage.questionsOf(turnId)) {
+        if (question.status === 'open') watch(question);
+      }
     },
-    /** The first answer counts. */
-    answer(questionId: string, answer: string | boolean): StoredQuestion {
+    /** Tells it in its turn, unless it was asked before. */
+    ask(event: QuestionEvent, running: RunningTurn): void {
+      const { questionId: askedAs } = event;
+      const { turnId } = running.turn;
+      // Agents may count their questions from one in every turn.
+      const questionId = storage.question(askedAs) ? `${askedAs}-${turnId}` : askedAs;
+      const isKnown = storage.questionsOf(turnId).some((known) => known.askedAs === askedAs);
+      if (isKnown || timers.has(askedAs)) return;
+      const expiresAt = toMilliseconds(event.expiresAt) ?? clock.now() + questionMs;
+      const question = { questionId, askedAs, turnId, status: 'open', expiresAt } as const;
+      // Sockets tell seconds: nobody should be told a later end than the one that counts.
+      const told = { ...event, questionId, expiresAt: Math.floor(expiresAt / 1_000) };
+      running.push(told, (asked) => storage.saveQuestion({ ...question, event: asked }));
+      watch({ ...question, event: told });
+    },
+    find(questionId: string): StoredQuestion {
       const question = storage.question(questionId);
       if (!question) throw new SabirError(NOT_FOUND);
+      return question;
+    },
+    /** The first answer counts. */
+    answer(question: StoredQuestion, answer: string | boolean): StoredQuestion {
       if (question.status === 'answered') throw new SabirError(QUESTION_ANSWERED);
       if (question.status !== 'open') throw new SabirError(QUESTION_EXPIRED);
       const answered = { ...question, status: 'answered', answer } as const;
       storage.saveQuestion(answered);
-      forget(questionId);
+      forget(question.questionId);
       return answered;
     },
-    expire(question: StoredQuestion): void {
-      storage.saveQuestion({ ...question, status: 'expired' });
-      forget(question.questionId);
+    expire({ questionId }: StoredQuestion): void {
+      const question = storage.question(questionId);
+      if (question) storage.saveQuestion({ ...question, status: 'expired' });
+      forget(questionId);
     },
     of: (turnId: string) => storage.openQuestions().filter((open) => open.turnId === turnId),
     /** The turn is over: nobody waits for an answer any more. */
@@ -77,9 +87,9 @@ export function createOpenQuestions({
   };
 }
 
-export function toAnswerCommand({ questionId, status, answer }: StoredQuestion): RunnerCommand {
+export function toAnswerCommand({ askedAs, status, answer }: StoredQuestion): RunnerCommand {
   const isExpired = status !== 'answered' || answer === undefined;
-  return { type: 'answer', questionId, answer: isExpired ? EXPIRED_ANSWER : answer };
+  return { type: 'answer', questionId: askedAs, answer: isExpired ? EXPIRED_ANSWER : answer };
 }
 
 // As milliseconds this is March 1973, as seconds the year 5138.

@@ -42,12 +42,17 @@ export type SessionLimits = {
   queuedPrompts: number;
   /** A prompt, its files included. */
   promptBytes: number;
-  /** What an agent may say in one turn. */
+  /** What all of those that wait may come to. */
+  queueBytes: number;
+  /** What an agent may say in one turn, and at once. */
   turnBytes: number;
+  eventBytes: number;
   /** How many of the latest messages a client is told when it comes. */
   initMessages: number;
+  initBytes: number;
   /** How many of them a runner is told with a prompt. */
   historyMessages: number;
+  historyBytes: number;
   /** What a client may be behind; one that is further behind is let go, and comes back. */
   clientBufferBytes: number;
 };
@@ -75,8 +80,12 @@ export const DEFAULT_TIMING: SessionTiming = {
 export const DEFAULT_LIMITS: SessionLimits = {
   queuedPrompts: 100,
   promptBytes: 16_000_000,
+  queueBytes: 64_000_000,
   turnBytes: 32_000_000,
+  eventBytes: 8_000_000,
   initMessages: 1_000,
+  initBytes: 12_000_000,
   historyMessages: 200,
+  historyBytes: 12_000_000,
   clientBufferBytes: 8_000_000,
 };

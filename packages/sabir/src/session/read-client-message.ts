@@ -1,6 +1,6 @@
 import { BAD_REQUEST, type ErrorKind } from '../errors.ts';
 import type { Channel } from '../translator.ts';
-import type { ClientMessage, FileAttachment } from './protocol.ts';
+import { type ClientMessage, EXPIRED_ANSWER, type FileAttachment } from './protocol.ts';
 
 type Loose = Record<string, unknown>;
 
@@ -11,7 +11,7 @@ const isId = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH;
 const isOptional = (value: unknown, is: (given: unknown) => boolean) =>
   value === undefined || is(value);
-const isString = (value: unknown) => typeof value === 'string';
+const isString = (value: unknown): value is string => typeof value === 'string';
 
 const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
   prompt: ({ content, promptId, turnId, model, attachments, channelType, channelId }) =>
@@ -26,10 +26,17 @@ const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
   withdraw: ({ promptId }) => isId(promptId),
   abort: ({ turnId }) => isOptional(turnId, isId),
   answer: ({ questionId, answer }) =>
-    isId(questionId) && (isString(answer) || typeof answer === 'boolean'),
+    isId(questionId) && (typeof answer === 'boolean' || (isString(answer) && isFit(answer))),
   follow: ({ turnId, after }) => isId(turnId) && isOptional(after, Number.isSafeInteger),
   ping: () => true,
 };
+
+const MAX_ANSWER_LENGTH = 64_000;
+
+/** That nobody has answered is for the clock to say. */
+function isFit(answer: string): boolean {
+  return answer.length <= MAX_ANSWER_LENGTH && answer !== EXPIRED_ANSWER;
+}
 
 function areFiles(value: unknown): boolean {
   return (

@@ -3,7 +3,7 @@ import { PROTOCOL, type RunnerCommand } from './protocol.ts';
 import type { SessionStorage } from './storage.ts';
 
 const KEY = 'runner';
-/** Close codes of ours: a runner that gets one of these does not come back by itself. */
+/** A close code of ours. The runner that gets it tries again, less and less often. */
 export const ANOTHER_RUNNER = 4409;
 
 type Remembered = { runnerId: string; seq: number };
@@ -37,6 +37,10 @@ export function createRunnerLink(sessionId: string, storage: SessionStorage) {
     },
     get isConnected() {
       return socket !== undefined;
+    },
+    /** It is one of ours, which says who it is. */
+    get isNamed() {
+      return remembered.runnerId !== '';
     },
     /** Takes prompts. */
     get isReady() {

@@ -12,14 +12,22 @@ export type Current = {
 export type RunnerEvent = { type: string; [field: string]: unknown };
 export type TurnEnd = Omit<Finalize, 'type'>;
 
-/** Whether an event of a turn is of the one that runs; a late one of another is nobody's. */
-export function isOfTurn({ type, turnId }: RunnerEvent, current: Current): boolean {
+/**
+ * Whether an event of a turn is of the one that runs; a late one of another is nobody's. Only a
+ * runner of another make, which has no name, may call the turn something else.
+ */
+export function isOfTurn(
+  { type, turnId }: RunnerEvent,
+  current: Current,
+  isRunnerNamed: boolean,
+): boolean {
   const { running } = current;
+  if (turnId === running.turn.turnId) return true;
+  if (isRunnerNamed) return false;
   if (type === 'message.create' && !running.isCreated) {
     current.runnerTurnId = turnId;
     return true;
   }
-  if (turnId === running.turn.turnId) return true;
   // Without a name it means the turn that is open, which is none before it was made.
   return running.isCreated && (turnId == null || turnId === current.runnerTurnId);
 }

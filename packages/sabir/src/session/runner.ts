@@ -19,8 +19,6 @@ export type RunnerOptions = {
   driver: AgentDriver;
   /** Sent as `Authorization: Bearer`. */
   token?: string | (() => string | Promise<string>);
-  /** Tells this runner from one that comes after it. Default: made up. */
-  runnerId?: string;
   /** Default: the platform's. The `ws` package's works too. */
   WebSocket?: WebSocketConstructor;
   /** How long to wait before connecting again: twice as long each time. Default 200 to 10,000. */
@@ -58,7 +56,8 @@ const TOO_FAR_BEHIND = {
  * runner.start();
  */
 export class Runner implements SocketListener {
-  readonly runnerId: string;
+  /** Tells this one from whichever comes after it, which knows nothing of what it did. */
+  readonly runnerId = createId();
   #options: RunnerOptions;
   #socket: Socket | undefined;
   #outbox = createOutbox((frame) => this.#socket?.send(frame));
@@ -71,10 +70,10 @@ export class Runner implements SocketListener {
   #attempts = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #closing = new AbortController();
+  #isLeaving = false;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.runnerId = options.runnerId ?? createId();
   }
 
   get isConnected(): boolean {
@@ -93,9 +92,10 @@ export class Runner implements SocketListener {
 
   /** Ends what runs, says so, and lets everything go. */
   async close(): Promise<void> {
-    if (this.#closing.signal.aborted) return;
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
     const turn = this.#turn;
-    this.#next = [];
+    for (const { turnId } of this.#next.splice(0)) this.#refuse(turnId);
     turn?.end(SHUT_DOWN);
     turn?.abort(this.#options.stopMs ?? 5_000);
     if (turn && this.isConnected) await within(FAREWELL_MS, this.#outbox.emptied());
@@ -103,7 +103,20 @@ export class Runner implements SocketListener {
     clearTimeout(this.#retry);
     this.#hangUp();
     if (turn) await Promise.race([turn.done, turn.abandoned]);
-    await this.#options.driver.close?.();
+    await this.#closeDriver();
+  }
+
+  async #closeDriver(): Promise<void> {
+    const { driver, logger, stopMs = 5_000 } = this.#options;
+    const closing = (async () => driver.close?.())().catch((error: Error) => {
+      logger?.warn('an agent did not close', { driver: driver.name, why: error.message });
+    });
+    await within(stopMs, closing);
+  }
+
+  /** It was given to us too late. */
+  #refuse(turnId: string): void {
+    this.#outbox.add({ type: 'message.finalize', turnId, ...SHUT_DOWN });
   }
 
   event(event: unknown): void {
@@ -211,16 +224,22 @@ export class Runner implements SocketListener {
   }
 
   #say(event: object): void {
+    const { maxOutboxBytes = 16_000_000, stopMs = 5_000 } = this.#options;
+    // What belongs to no turn is of no use to anybody later.
+    if (this.#outbox.bytes > maxOutboxBytes && !this.#turn) return;
     this.#outbox.add(event);
-    const { maxOutboxBytes = 16_000_000 } = this.#options;
-    if (this.#outbox.bytes <= maxOutboxBytes || !this.#turn) return;
-    this.#turn.end(TOO_FAR_BEHIND);
-    this.#turn.abort(this.#options.stopMs ?? 5_000);
+    if (this.#outbox.bytes <= maxOutboxBytes) return;
+    this.#turn?.end(TOO_FAR_BEHIND);
+    this.#turn?.abort(stopMs);
   }
 
   #prompt(command: PromptCommand): void {
     if (this.#known.includes(command.turnId)) return;
     this.#known = [...this.#known.slice(1 - MOST_KNOWN), command.turnId];
+    if (this.#isLeaving) {
+      this.#refuse(command.turnId);
+      return;
+    }
     this.#next.push(command);
     if (!this.#turn) void this.#work();
   }
@@ -242,18 +261,18 @@ export class Runner implements SocketListener {
 
   /** It did not stop when it was told to: nothing else would ever be answered. */
   async #replaceDriver(): Promise<void> {
-    const { driver, logger, stopMs = 5_000 } = this.#options;
+    const { driver, logger } = this.#options;
     logger?.warn('the agent did not stop, and is started anew', { driver: driver.name });
     this.#ready = undefined;
-    await within(
-      stopMs,
-      Promise.resolve(driver.close?.()).catch(() => undefined),
-    );
+    await this.#closeDriver();
   }
 
   #abort(turnId: string): void {
     const waiting = this.#next.findIndex((command) => command.turnId === turnId);
-    if (waiting >= 0) this.#next.splice(waiting, 1);
+    if (waiting >= 0) {
+      this.#next.splice(waiting, 1);
+      this.#outbox.add({ type: 'message.finalize', turnId, reason: 'canceled' });
+    }
     const turn = this.#turn;
     if (turn?.turnId !== turnId) return;
     turn.abort(this.#options.stopMs ?? 5_000);

@@ -1,3 +1,4 @@
+import type { ErrorKind } from '../errors.ts';
 import type { SessionMessage } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
 import type { Clients } from './clients.ts';
@@ -6,7 +7,7 @@ import type { SessionStorage, StoredMessage, StoredTurn } from './storage.ts';
 import { createTurnRecord } from './turn-record.ts';
 
 /** How a question ended, told in its turn so that whoever follows it is told as well. */
-export type QuestionSettled = {
+type QuestionSettled = {
   type: 'status';
   data: { questionAnswered?: string; answer?: string | boolean; questionExpired?: string };
 };
@@ -16,6 +17,8 @@ type Pending = {
   frame: string;
   /** The same for old clients: what they are told at this point, and not what is known later. */
   old?: string | undefined;
+  /** What else is to be stored in the same step. */
+  store?: (() => void) | undefined;
 };
 
 export type RunningTurn = ReturnType<typeof createRunningTurn>;
@@ -24,6 +27,8 @@ type RunningTurnOptions = {
   turn: StoredTurn;
   storage: SessionStorage;
   clients: Clients;
+  /** It was running before, in another process. */
+  isRestored?: boolean;
   /** Written together with the events, in the same step. */
   onStore(): void;
   /** The events could not be stored: nobody is told what is not kept. */
@@ -35,7 +40,7 @@ type RunningTurnOptions = {
  * arrives in one tick is stored in one step.
  */
 export function createRunningTurn(options: RunningTurnOptions) {
-  const { turn, storage, clients } = options;
+  const { turn, storage, clients, isRestored = false } = options;
   const { turnId, promptId, channelType, channelId } = turn;
   const channel: Channel = { channelType, channelId };
   const record = createTurnRecord();
@@ -45,7 +50,7 @@ export function createRunningTurn(options: RunningTurnOptions) {
   let storedSeq = 0;
   let bytes = 0;
 
-  for (const entry of storage.events(turnId, 0)) {
+  for (const entry of isRestored ? storage.events(turnId, 0) : []) {
     for (const event of JSON.parse(`[${entry}]`) as (LoggedEvent & { seq: number })[]) {
       note(event);
       seq = storedSeq = event.seq;
@@ -63,18 +68,24 @@ export function createRunningTurn(options: RunningTurnOptions) {
     if (questionExpired) record.settleQuestion(questionExpired, 'expired');
   }
 
+  function toFrame({ type, ...rest }: LoggedEvent, at: number): string {
+    return JSON.stringify({ type, turnId, promptId, ...channel, ...rest, seq: at });
+  }
+
+  /** If it cannot be stored, it waits to be stored with what comes next. */
   function flush(finish?: () => void): void {
     isScheduled = false;
     if (pending.length === 0 && !finish) return;
-    const told = pending;
-    pending = [];
     storage.transaction(() => {
-      if (told.length > 0) {
-        storage.appendEvents(turnId, seq, told.map(({ frame }) => frame).join(','));
+      if (pending.length > 0) {
+        storage.appendEvents(turnId, seq, pending.map(({ frame }) => frame).join(','));
       }
+      for (const { store } of pending) store?.();
       options.onStore();
       finish?.();
     });
+    const told = pending;
+    pending = [];
     storedSeq = seq;
     for (const { frame, old } of told) {
       clients.broadcastFrame(frame, channel);
@@ -110,7 +121,7 @@ export function createRunningTurn(options: RunningTurnOptions) {
     }
   }
 
-  function toMessage(parts: unknown, content: string): StoredMessage {
+  function toMessage(parts: readonly unknown[], content: string): StoredMessage {
     const { startedAt = turn.askedAt } = turn;
     return {
       id: turnId,
@@ -135,13 +146,14 @@ export function createRunningTurn(options: RunningTurnOptions) {
     get bytes() {
       return bytes;
     },
-    push(event: LoggedEvent): void {
+    /** `store` is given the event as it is told, and is part of the step that stores it. */
+    push(event: LoggedEvent, store?: (told: object) => void): void {
+      // What cannot be encoded must leave no trace.
+      const frame = toFrame(event, seq + 1);
       note(event);
       seq++;
-      const { type, ...rest } = event;
-      const frame = JSON.stringify({ type, turnId, promptId, ...channel, ...rest, seq });
       bytes += frame.length;
-      pending.push({ frame, old: toOld(event) });
+      pending.push({ frame, old: toOld(event), store: store && (() => store(JSON.parse(frame))) });
       if (isScheduled) return;
       isScheduled = true;
       queueMicrotask(() => {
@@ -154,5 +166,17 @@ export function createRunningTurn(options: RunningTurnOptions) {
     finish: flush,
     /** As far as it is written. */
     message: (): StoredMessage => toMessage(record.parts, record.content),
+    /** How it ends when its own end cannot be stored: behind what was told, with an error. */
+    toFailure({ code, userMessage: error }: ErrorKind) {
+      const kept = record.parts.filter(({ type }) => type !== 'finish' && type !== 'error');
+      const parts = [
+        ...kept,
+        { type: 'error', message: error, code },
+        { type: 'finish', reason: 'error' },
+      ];
+      const at = storedSeq + 1;
+      const frame = toFrame({ type: 'message.finalize', reason: 'error', error, code }, at);
+      return { seq: at, frame, message: toMessage(parts, record.content), error };
+    },
   };
 }

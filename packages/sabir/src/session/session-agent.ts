@@ -11,9 +11,12 @@ import {
   SHUTTING_DOWN,
 } from '../errors.ts';
 import { createId } from '../id.ts';
+import type { SessionMessage } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
 import { type Client, type ClientInfo, createClients, isIn, toConnectedUser } from './clients.ts';
 import { systemClock } from './clock.ts';
+import { createGuard, type Guard } from './guard.ts';
+import { latestWithin } from './latest-messages.ts';
 import {
   DEFAULT_LIMITS,
   DEFAULT_TIMING,
@@ -24,9 +27,9 @@ import {
 import {
   type ClientInit,
   type ClientMessage,
+  type ConnectedUser,
   PROTOCOL,
   type RefusalEvent,
-  type StatusEvent,
 } from './protocol.ts';
 import { DEFAULT_CHANNEL, readClientMessage } from './read-client-message.ts';
 import { SessionTurns } from './session-turns.ts';
@@ -50,6 +53,7 @@ export class SessionAgent {
   #options: SessionAgentOptions & Required<Pick<SessionAgentOptions, 'clock'>>;
   #limits;
   #clients;
+  #guard: Guard;
   #turns: SessionTurns;
   #isDraining = false;
   #isClosed = false;
@@ -61,10 +65,12 @@ export class SessionAgent {
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     const timing = { ...DEFAULT_TIMING, ...options.timing };
     this.#limits = limits;
-    const clients = createClients(limits.clientBufferBytes);
+    const clients = createClients({ limits, clock });
     this.#clients = clients;
+    this.#guard = createGuard(sessionId, logger);
     this.#turns = new SessionTurns({
       ...{ sessionId, storage, clients, clock, timing, limits, onRunnerWanted, onIdle, logger },
+      guard: this.#guard,
     });
   }
 
@@ -88,17 +94,25 @@ export class SessionAgent {
       return { message: () => undefined, close: () => undefined };
     }
     const client: Client = { ...info, socket };
-    this.#remember(client);
-    const isNew = !this.#clients.has(info.user.id);
-    // What a newcomer is told in `init` must not be told again behind it.
-    this.#turns.running?.settle();
-    this.#clients.add(client);
-    this.#clients.tell(client, this.#initFor(client));
-    if (isNew) this.#tellPresence('user.joined', client);
+    if (!this.#guard(() => this.#welcome(client))) {
+      this.#clients.remove(client);
+      socket.close(1011, 'the session is out of order');
+    }
     return {
       message: (frame) => this.#hear(client, frame),
-      close: () => this.#leave(client),
+      close: () => void this.#guard(() => this.#leave(client)),
     };
+  }
+
+  #welcome(client: Client): void {
+    this.#remember(client);
+    const isNew = !this.#clients.has(client.user.id);
+    // What a newcomer is told in `init` must not be told again behind it.
+    this.#turns.running?.settle();
+    const init = this.#initFor(client);
+    this.#clients.add(client);
+    this.#clients.tell(client, init);
+    if (isNew) this.#tellPresence('user.joined', client);
   }
 
   /** A runner's socket was accepted. There is one at a time; `runnerId` tells it from others. */
@@ -124,7 +138,8 @@ export class SessionAgent {
     const { running, queue, runner, models } = this.#turns;
     const { messages: wanted = this.#limits.initMessages, channel, role } = client;
     const limit = Math.min(wanted, this.#limits.initMessages);
-    const messages = limit > 0 ? storage.messages({ ...(channel && { channel }), limit }) : [];
+    const latest = limit > 0 ? storage.messages({ ...(channel && { channel }), limit }) : [];
+    const messages: SessionMessage[] = latestWithin(latest, this.#limits.initBytes);
     const isTold = running !== undefined && isIn(client, running.channel);
     if (isTold && running.isCreated && limit > 0) messages.push(running.message());
     const { turnId, promptId } = running?.turn ?? {};
@@ -137,8 +152,8 @@ export class SessionAgent {
         runnerConnected: runner.isConnected,
         runnerBusy: running !== undefined,
         promptsQueued: queue.size,
-        connectedClients: this.#clients.size,
-        connectedUsers: this.#clients.users(),
+        connectedClients: this.#clients.size + 1,
+        connectedUsers: withUser(this.#clients.users(), toConnectedUser(client.user)),
         turn:
           isTold && turnId && promptId
             ? { turnId, promptId, seq: running.seq, ...running.channel }
@@ -170,8 +185,8 @@ export class SessionAgent {
   #leave(client: Client): void {
     this.#clients.remove(client);
     if (this.#isClosed) return;
-    this.#remember(client);
     if (!this.#clients.has(client.user.id)) this.#tellPresence('user.left', client);
+    this.#remember(client);
   }
 
   #tellPresence(type: 'user.joined' | 'user.left', { user }: Client): void {
@@ -181,7 +196,8 @@ export class SessionAgent {
   }
 
   #hear(client: Client, frame: string): void {
-    if (this.#isClosed) return;
+    // Whoever was let go may still be talking.
+    if (this.#isClosed || !this.#clients.includes(client)) return;
     const heard = readClientMessage(frame);
     try {
       if (heard.problem) throw new SabirError(heard.problem);
@@ -207,7 +223,7 @@ export class SessionAgent {
         this.#abort(client, message.turnId);
         break;
       case 'answer':
-        this.#turns.answered(this.#turns.questions.answer(message.questionId, message.answer));
+        this.#answer(client, message.questionId, message.answer);
         break;
       case 'follow':
         this.#follow(client, message.turnId, message.after ?? 0);
@@ -222,30 +238,33 @@ export class SessionAgent {
     const { queue } = this.#turns;
     const { promptId = createId() } = message;
     const known = storage.turnOfPrompt(promptId);
-    if (known && known.authorId !== client.user.id) throw new SabirError(PROMPT_TAKEN);
+    // An answer's message has an id as well: there is one message of each.
+    const isTaken = known ? known.authorId !== client.user.id : storage.turn(promptId);
+    if (isTaken) throw new SabirError(PROMPT_TAKEN);
     if (known) {
       this.#tellStanding(client, known);
       return;
     }
     if (this.#isDraining) throw new SabirError(SHUTTING_DOWN);
-    if (queue.size >= this.#limits.queuedPrompts) throw new SabirError(QUEUE_FULL);
-    if (bytes > this.#limits.promptBytes) throw new SabirError(BODY_TOO_LARGE);
+    const { queuedPrompts, queueBytes, promptBytes } = this.#limits;
+    if (bytes > promptBytes) throw new SabirError(BODY_TOO_LARGE);
+    if (queue.size >= queuedPrompts || queue.bytes + bytes > queueBytes) {
+      throw new SabirError(QUEUE_FULL);
+    }
     const turn = this.#toTurn(client, promptId, message);
     if (!storage.addTurn(turn)) throw new SabirError(PROMPT_TAKEN);
     queue.add(turn);
     this.#turns.next();
-    if (queue.placeOf(turn) === 0) return;
     queue.announce(turn);
-    this.#clients.broadcast(this.#toStanding(turn));
-    this.#turns.tellQueue();
   }
 
   #toTurn({ user }: Client, promptId: string, message: PromptMessage): StoredTurn {
     const { storage, clock } = this.#options;
     const { turnId = createId(), content, model, attachments = [] } = message;
     const { name } = toConnectedUser(user);
+    const isTaken = turnId === promptId || storage.turn(turnId) || storage.turnOfPrompt(turnId);
     return {
-      turnId: storage.turn(turnId) ? createId() : turnId,
+      turnId: isTaken ? createId() : turnId,
       ...{ promptId, status: 'queued', content, attachments },
       ...(model !== undefined && { model }),
       authorId: user.id,
@@ -256,43 +275,46 @@ export class SessionAgent {
   }
 
   /** For whoever sent a prompt again: it was taken, and this is what has become of it. */
-  #tellStanding(client: Client, { promptId, turnId, status }: StoredTurn): void {
-    const queued = this.#turns.queue.find((waiting) => waiting.turnId === turnId);
-    const event = queued
-      ? this.#toStanding(queued)
-      : { type: 'status', data: { promptKnown: promptId, turnId, turnStatus: status } };
-    this.#clients.tell(client, event);
-  }
-
-  #toStanding(turn: StoredTurn): StatusEvent {
-    const { promptId, turnId } = turn;
-    const queuePosition = this.#turns.queue.placeOf(turn);
-    const { queueReason } = this.#turns;
-    return {
-      type: 'status',
-      data: { promptQueued: true, queuePosition, queueReason, promptId, turnId },
-    };
+  #tellStanding(client: Client, { promptId, turnId, status, reason }: StoredTurn): void {
+    const { queue } = this.#turns;
+    const queued = queue.find((waiting) => waiting.turnId === turnId);
+    if (queued) this.#clients.tell(client, queue.toStanding(queued));
+    else if (reason === 'withdrawn') {
+      this.#clients.tell(client, { type: 'queue.withdrawn', data: { promptId, turnId } });
+    } else {
+      const data = { promptKnown: promptId, turnId, turnStatus: status };
+      this.#clients.tell(client, { type: 'status', data });
+    }
   }
 
   #withdraw({ user, role }: Client, promptId: string): void {
-    const { storage, clock } = this.#options;
-    const { queue } = this.#turns;
-    const turn = queue.find((waiting) => waiting.promptId === promptId);
+    const { storage } = this.#options;
+    const turn = this.#turns.queue.find((waiting) => waiting.promptId === promptId);
     if (!turn) throw new SabirError(storage.turnOfPrompt(promptId) ? NOT_QUEUED : NOT_FOUND);
     // What others want to ask is theirs to take back.
     if (turn.authorId !== user.id && role !== 'owner') throw new SabirError(NOT_FOUND);
-    queue.withdraw(turn, clock.now());
-    const { turnId, content } = turn;
-    this.#clients.broadcast({ type: 'queue.withdrawn', data: { promptId, turnId, content } });
-    this.#turns.tellQueue();
+    this.#turns.withdraw(turn);
   }
 
   #abort(client: Client, turnId: string | undefined): void {
     const { running, queue } = this.#turns;
-    const waiting = queue.find((turn) => turn.turnId === turnId);
-    if (turnId === undefined || turnId === running?.turn.turnId) this.#turns.abort();
+    const wanted = turnId ?? running?.turn.turnId;
+    if (wanted === undefined) return;
+    const turn = this.#options.storage.turn(wanted);
+    if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
+    const waiting = queue.find((queued) => queued.turnId === wanted);
+    if (wanted === running?.turn.turnId) this.#turns.abort();
     else if (waiting) this.#withdraw(client, waiting.promptId);
-    else if (!this.#options.storage.turn(turnId)) throw new SabirError(NOT_FOUND);
+    // Whoever stops what is over may have missed its end.
+    else this.#tellStanding(client, turn);
+  }
+
+  #answer(client: Client, questionId: string, answer: string | boolean): void {
+    const { questions } = this.#turns;
+    const question = questions.find(questionId);
+    const turn = this.#options.storage.turn(question.turnId);
+    if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
+    this.#turns.answered(questions.answer(question, answer));
   }
 
   #follow(client: Client, turnId: string, after: number): void {
@@ -320,6 +342,10 @@ export class SessionAgent {
     const { code, userMessage } = known;
     this.#clients.tell(client, { type: 'error', ...about, code, error: userMessage });
   }
+}
+
+function withUser(users: ConnectedUser[], user: ConnectedUser): ConnectedUser[] {
+  return [...users.filter(({ id }) => id !== user.id), user];
 }
 
 function channelOf({ channelType, channelId }: Partial<Channel>): Channel {

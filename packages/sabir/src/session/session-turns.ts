@@ -6,8 +6,10 @@ import {
   SERVER_RESTARTED,
   TURN_TOO_LARGE,
 } from '../errors.ts';
-import type { Logger } from '../translator.ts';
+import { countSkipped, type Logger, type TranslatorStats } from '../translator.ts';
 import type { Clients } from './clients.ts';
+import type { Guard } from './guard.ts';
+import { historyBefore } from './latest-messages.ts';
 import { createOpenQuestions, toAnswerCommand } from './open-questions.ts';
 import type {
   Clock,
@@ -23,7 +25,8 @@ import { toAbortCommand, toPromptCommand } from './runner-commands.ts';
 import { ANOTHER_RUNNER, createRunnerLink } from './runner-link.ts';
 import { type Current, endOf, isOfTurn, type RunnerEvent, type TurnEnd } from './runner-says.ts';
 import { createRunningTurn, type RunningTurn } from './running-turn.ts';
-import type { SessionStorage, StoredMessage, StoredQuestion, StoredTurn } from './storage.ts';
+import type { SessionStorage, StoredQuestion, StoredTurn } from './storage.ts';
+import { createTurnEnds } from './turn-ends.ts';
 import { nameOf, toIds, toUserMessage, withoutIds } from './turn-messages.ts';
 import { createWaits } from './waits.ts';
 
@@ -32,6 +35,7 @@ type SessionTurnsOptions = {
   storage: SessionStorage;
   clients: Clients;
   clock: Clock;
+  guard: Guard;
   timing: SessionTiming;
   limits: SessionLimits;
   onRunnerWanted?: (() => void) | undefined;
@@ -39,8 +43,10 @@ type SessionTurnsOptions = {
   logger?: Logger | undefined;
 };
 
-/** What is waited for: a runner to come, one to come back, one to stop. */
-type Wait = 'start' | 'return' | 'abort';
+/** What is waited for: a runner to come, to come back, to stop; a storage to work again. */
+type Wait = 'start' | 'return' | 'abort' | 'storage';
+
+const STORAGE_RETRY_MS = 1_000;
 
 /** The events of so many ended turns are kept, for whoever lost the connection near the end. */
 const KEPT_TURNS = 16;
@@ -60,27 +66,28 @@ export class SessionTurns {
   /** The runner that the turn was given to. */
   #givenTo: string;
   #waits;
-  #malformed = new Set<string>();
+  #ends;
+  #skipped: TranslatorStats = { unknown: {}, malformed: {} };
   #isClosed = false;
 
   constructor(options: SessionTurnsOptions) {
-    const { sessionId, storage, clock, timing } = options;
+    const { sessionId, storage, clients, clock, guard, timing } = options;
     this.#options = options;
     const open = storage.openTurns();
-    const running = open.find(({ status }) => status === 'running');
-    this.queue = createPromptQueue(
-      storage,
-      open.filter(({ status }) => status === 'queued'),
-    );
-    this.#waits = createWaits<Wait>(clock);
+    this.queue = createPromptQueue({
+      ...{ storage, clients, waiting: open.filter(({ status }) => status === 'queued') },
+      reason: () => this.queueReason,
+    });
+    this.#waits = createWaits<Wait>(clock, guard);
     this.runner = createRunnerLink(sessionId, storage);
     this.#givenTo = this.runner.runnerId;
     this.questions = createOpenQuestions({
-      ...{ storage, clock, questionMs: timing.questionMs },
+      ...{ storage, clock, guard, questionMs: timing.questionMs },
       onExpire: (question) => this.#expire(question),
     });
-    if (running) this.#recover(running);
-    else this.next();
+    const { withdraw: withdrawQuestions } = this.questions;
+    this.#ends = createTurnEnds({ storage, clients, clock, withdrawQuestions });
+    this.#recover(open.filter(({ status }) => status === 'running'));
   }
 
   get running(): RunningTurn | undefined {
@@ -93,10 +100,19 @@ export class SessionTurns {
 
   /** Takes the next prompt out of the queue, if the runner is free. */
   next(): void {
+    const isDone = this.#options.guard(() => {
+      this.#ends.storeUnstored();
+      this.#takeNext();
+    });
+    if (!isDone) this.#waits.start('storage', STORAGE_RETRY_MS, () => this.next());
+  }
+
+  #takeNext(): void {
     const turn = this.queue.first;
+    if (!turn) this.#waits.stop('start');
     if (this.#current || !turn || this.#isClosed) return;
     if (!this.runner.isReady) {
-      this.#callRunner();
+      this.#callRunner(turn);
       return;
     }
     this.#takeUp(turn);
@@ -108,15 +124,14 @@ export class SessionTurns {
     return this.#current ? 'busy' : 'waking';
   }
 
-  /** Where the prompts stand, for everybody. */
-  tellQueue(): void {
-    const queue = this.queue.toList();
-    const pending = queue.at(-1) ?? null;
-    const { clients } = this.#options;
-    clients.broadcast({
-      type: 'queue.state',
-      data: { pending, queue, queueReason: this.queueReason },
-    });
+  withdraw(turn: StoredTurn): void {
+    const { clock, onIdle } = this.#options;
+    this.queue.withdraw(turn, clock.now());
+    this.#waits.stop('start');
+    this.next();
+    if (!this.isIdle) return;
+    this.#status({ runnerBusy: false });
+    onIdle?.();
   }
 
   /** Somebody wants the turn that runs to stop. */
@@ -150,10 +165,10 @@ export class SessionTurns {
     if (this.runner.isReady) this.#ready();
     return {
       message: (frame) => {
-        if (this.runner.isCurrent(socket)) this.#hear(frame);
+        if (this.runner.isCurrent(socket)) this.#options.guard(() => this.#hear(frame));
       },
       close: () => {
-        if (this.runner.isCurrent(socket)) this.#lose();
+        if (this.runner.isCurrent(socket)) this.#options.guard(() => this.#lose());
       },
     };
   }
@@ -167,7 +182,8 @@ export class SessionTurns {
 
   #hear(frame: string): void {
     const heard = readRunnerEvent(frame);
-    if (heard.kind === 'malformed') this.#skip(heard.type);
+    if (frame.length > this.#options.limits.eventBytes) this.#stopShort(TURN_TOO_LARGE);
+    else if (heard.kind === 'malformed') this.#skip(heard.type);
     else if (heard.kind === 'ping') this.runner.send({ type: 'pong' });
     else if (heard.kind === 'hello') this.#greet(heard.event as unknown as RunnerHello);
     else if (this.runner.take(heard.event.runnerSeq)) {
@@ -183,10 +199,10 @@ export class SessionTurns {
       if (event.type === 'models') this.models = event.models;
       this.#options.clients.broadcast(event);
     } else if (event.type === 'agentStatus') this.#tellAgentStatus(event);
-    else if (current && (kind === 'about' || isOfTurn(event, current))) {
-      // One of another make does not say hello: it goes on, or it does not.
-      this.#waits.stop('return');
+    else if (current && (kind === 'about' || isOfTurn(event, current, this.runner.isNamed))) {
       const end = endOf(event, current);
+      // One of another make does not say hello: it goes on, or it does not.
+      if (end || kind === 'turn') this.#waits.stop('return');
       if (end) this.#end(end);
       else if (kind === 'turn') this.#write(current, event as TurnEvent);
     }
@@ -200,23 +216,17 @@ export class SessionTurns {
       return;
     }
     if (!running.isCreated) running.push({ type: 'message.create' });
-    if (event.type === 'question') {
-      const told = this.questions.ask(event, running.turn.turnId);
-      if (told) running.push(told);
-      return;
-    }
-    running.push(event);
-    if (running.bytes <= this.#options.limits.turnBytes) return;
-    this.runner.send(toAbortCommand(current));
-    this.#fail(TURN_TOO_LARGE);
+    if (event.type === 'question') this.questions.ask(event, running);
+    else running.push(event);
+    if (running.bytes > this.#options.limits.turnBytes) this.#stopShort(TURN_TOO_LARGE);
   }
 
   #tellAgentStatus({ type, status, detail }: RunnerEvent): void {
+    const { clients } = this.#options;
     const running = this.#current?.running;
-    this.#options.clients.broadcast({
-      ...{ type, status, ...(typeof detail === 'string' && { detail }) },
-      ...(running && toIds(running)),
-    });
+    const said = { type, status, ...(typeof detail === 'string' && { detail }) };
+    if (running) clients.broadcastIn({ ...said, ...toIds(running) }, running.channel);
+    else clients.broadcast(said);
   }
 
   #greet({ turnId, known, needsHistory }: RunnerHello): void {
@@ -263,44 +273,40 @@ export class SessionTurns {
   }
 
   /** After a restart: the turn waits for its runner, which may have gone on. */
-  #recover(turn: StoredTurn): void {
-    this.#begin(turn);
-    this.questions.restore();
-    this.#waits.start('return', this.#options.timing.runnerGraceMs, () =>
-      this.#fail(SERVER_RESTARTED),
-    );
-    this.#options.onRunnerWanted?.();
+  #recover(open: StoredTurn[]): void {
+    const latest = open.at(-1);
+    for (const turn of open)
+      if (turn !== latest) this.#ends.storeBroken(this.#createRunning(turn, true));
+    if (latest) {
+      const { timing, onRunnerWanted } = this.#options;
+      this.#current = { running: this.#createRunning(latest, true), isAborting: false };
+      this.questions.restore(latest.turnId);
+      this.#waits.start('return', timing.runnerGraceMs, () => this.#fail(SERVER_RESTARTED));
+      onRunnerWanted?.();
+    } else this.next();
   }
 
-  #begin(turn: StoredTurn): void {
+  #createRunning(turn: StoredTurn, isRestored = false): RunningTurn {
     const { storage, clients } = this.#options;
-    const running = createRunningTurn({
-      ...{ turn, storage, clients },
+    return createRunningTurn({
+      ...{ turn, storage, clients, isRestored },
       onStore: () => this.runner.store(),
       onStoreFailed: (error) => this.#failToStore(error),
     });
-    this.#current = { running, isAborting: false };
   }
 
   #sendPrompt(): void {
     const { running } = this.#current as Current;
     this.#givenTo = this.runner.runnerId;
-    const messages = this.runner.needsHistory ? this.#historyBefore(running) : undefined;
+    const { storage, limits } = this.#options;
+    const messages = this.runner.needsHistory ? historyBefore(running, storage, limits) : undefined;
     this.runner.send(toPromptCommand(running, messages));
   }
 
-  #historyBefore({ channel, turn }: RunningTurn): StoredMessage[] {
-    const { storage, limits } = this.#options;
-    const messages = storage.messages({ channel, limit: limits.historyMessages + 1 });
-    return messages.filter(({ id }) => id !== turn.promptId).slice(-limits.historyMessages);
-  }
-
   /** There is a prompt and nobody to give it to. */
-  #callRunner(): void {
+  #callRunner(turn: StoredTurn): void {
     if (this.#waits.has('start')) return;
     this.#waits.start('start', this.#options.timing.runnerStartMs, () => {
-      const turn = this.queue.first;
-      if (!turn) return;
       this.#options.logger?.warn('no runner has come', { sessionId: this.#options.sessionId });
       // It is answered with an error: whoever asked is told, and the history tells it too.
       this.#takeUp(turn);
@@ -314,6 +320,7 @@ export class SessionTurns {
     const { storage, clients, clock } = this.#options;
     const startedAt = clock.now();
     const message = toUserMessage(turn, startedAt);
+    const running = this.#createRunning({ ...turn, status: 'running', startedAt });
     storage.transaction(() => {
       storage.updateTurn(turn.turnId, { status: 'running', startedAt });
       storage.addMessage(message);
@@ -321,13 +328,9 @@ export class SessionTurns {
       this.runner.store();
     });
     const wasAnnounced = this.queue.take(turn);
-    clients.broadcastFrame(JSON.stringify({ type: 'message', data: message }), turn);
-    if (wasAnnounced) {
-      const { promptId, turnId } = turn;
-      this.#status({ promptDequeued: true, remaining: this.queue.size, promptId, turnId });
-      this.tellQueue();
-    }
-    this.#begin({ ...turn, status: 'running', startedAt });
+    this.#current = { running, isAborting: false };
+    clients.broadcastIn({ type: 'message', data: message }, turn);
+    if (wasAnnounced) this.queue.tellTaken(turn);
   }
 
   #expire(question: StoredQuestion): void {
@@ -348,11 +351,16 @@ export class SessionTurns {
     this.#end({ reason: 'error', error: userMessage, code });
   }
 
+  /** Ends a turn that the runner would go on with. */
+  #stopShort(kind: ErrorKind): void {
+    if (this.#current) this.runner.send(toAbortCommand(this.#current));
+    this.#fail(kind);
+  }
+
   #failToStore(error: unknown): void {
     const { logger, sessionId } = this.#options;
     logger?.error?.('the session could not be stored', { sessionId, error: nameOf(error) });
-    if (this.#current) this.runner.send(toAbortCommand(this.#current));
-    this.#fail(LOG_FAILED);
+    this.#stopShort(LOG_FAILED);
   }
 
   /** Ends the turn that runs: stored and told in one step, whatever ended it. */
@@ -361,7 +369,7 @@ export class SessionTurns {
     if (!current) return;
     const { storage, clients, clock, onIdle } = this.#options;
     const { running } = current;
-    const { turnId, promptId } = running.turn;
+    const { turnId } = running.turn;
     this.#current = undefined;
     this.#waits.stop('return');
     this.#waits.stop('abort');
@@ -379,11 +387,11 @@ export class SessionTurns {
     } catch (cause) {
       const { logger, sessionId } = this.#options;
       logger?.error?.('the end of a turn could not be stored', { sessionId, error: nameOf(cause) });
-      clients.broadcast({ type: 'message.finalize', turnId, promptId, ...finalize });
+      this.#ends.tellUnstored(running);
     }
     const about = toIds(running);
-    clients.broadcast({ type: 'complete', ...about });
-    clients.broadcast({ type: 'agentStatus', status: 'idle', ...about });
+    clients.broadcastIn({ type: 'complete', ...about }, running.channel);
+    clients.broadcastIn({ type: 'agentStatus', status: 'idle', ...about }, running.channel);
     if (this.queue.size === 0) this.#status({ runnerBusy: false });
     this.next();
     if (this.isIdle) onIdle?.();
@@ -394,9 +402,8 @@ export class SessionTurns {
   }
 
   #skip(type: string): void {
-    if (this.#malformed.size > 100 || this.#malformed.has(type)) return;
-    this.#malformed.add(type);
     const { logger, sessionId } = this.#options;
-    logger?.warn('an event of the runner was skipped', { sessionId, type: type.slice(0, 100) });
+    const key = countSkipped(this.#skipped, 'malformed', type.slice(0, 100));
+    if (key) logger?.warn('an event of the runner was skipped', { sessionId, type: key });
   }
 }

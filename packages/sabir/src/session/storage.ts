@@ -41,6 +41,8 @@ export type TurnChanges = Partial<
 
 export type StoredQuestion = {
   questionId: string;
+  /** What its runner calls it: two turns may each have a question of that name. */
+  askedAs: string;
   turnId: string;
   status: 'open' | 'answered' | 'expired' | 'withdrawn';
   /** The question as it was told. */

@@ -1,7 +1,8 @@
+import type { Guard } from './guard.ts';
 import type { Clock } from './options.ts';
 
 /** Times by what is waited for, one of each. */
-export function createWaits<Name extends string>(clock: Clock) {
+export function createWaits<Name extends string>(clock: Clock, guard: Guard) {
   const running = new Map<Name, () => void>();
 
   function stop(name: Name): void {
@@ -15,7 +16,7 @@ export function createWaits<Name extends string>(clock: Clock) {
       stop(name);
       const clear = clock.after(ms, () => {
         running.delete(name);
-        run();
+        guard(run);
       });
       running.set(name, clear);
     },

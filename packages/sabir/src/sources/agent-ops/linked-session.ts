@@ -34,6 +34,8 @@ type Turn = {
   /** Known from the start where the server takes ours. */
   turnId: string;
   lastSeq: number;
+  /** What it has missed was asked for. */
+  isCatchingUp: boolean;
   /** Given while the turn runs; told again after a drop, since the first one counts. */
   readonly answers: { questionId: string; answer: string | boolean }[];
   wantsStop: boolean;
@@ -50,6 +52,8 @@ const DROPPED: TurnOutcome = {
 /** How long to wait before connecting again, twice as long each time. */
 const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 2_000;
+/** A server that drops us again and again before it has said anything new will go on doing so. */
+const MOST_ATTEMPTS = 12;
 
 /** Whether a server's `init` says that it names prompts and turns in whatever it says. */
 export function isLinkedInit(event: unknown): boolean {
@@ -71,7 +75,10 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #turns = new Map<string, Turn>();
   #channels = new Map<string, Channel>();
   #timers = new NamedTimers<'ping' | 'retry' | 'give-up'>();
+  /** Those that are to stop, and have not been heard to: also when nobody waits for them any more. */
+  #stopping = new Set<string>();
   #unanswered = 0;
+  /** Connections since the last one that brought anything new. */
   #attempts = 0;
   #closing = new AbortController();
 
@@ -84,6 +91,10 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     return this.#closing.signal.aborted;
   }
 
+  get isBusy(): boolean {
+    return !this.isClosed && this.#stopping.size > 0;
+  }
+
   attach(socket: Socket): void {
     if (this.isClosed) {
       socket.close();
@@ -91,10 +102,10 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     }
     this.#socket = socket;
     this.#unanswered = 0;
-    this.#attempts = 0;
     this.#timers.clear('give-up');
     this.#timers.repeat('ping', this.#options.pingMs, () => this.#ping());
     for (const turn of this.#turns.values()) this.#send(turn);
+    for (const turnId of this.#stopping) socket.send({ type: 'abort', turnId });
   }
 
   channels(): Channel[] {
@@ -106,6 +117,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     const { turnId: promptId, messageId, errorText, channel = usual } = prompt;
     const turn: Turn = {
       ...{ prompt, channel, sink, turnId: messageId, lastSeq: 0, answers: [] },
+      isCatchingUp: false,
       translator: createAgentOpsTranslator({
         ...{ dialect: 'v2', promptId, messageId, approvals },
         ...(errorText && { errorText }),
@@ -153,11 +165,16 @@ export class LinkedSession implements UpstreamSession, SocketListener {
         else this.#hand(said.promptId, said);
         break;
       case 'status':
-        if (data.promptKnown !== undefined) this.#follow(data);
+        if (data.promptKnown !== undefined) this.#readStanding(data);
         else this.#hand(said.promptId ?? data.promptId, said);
         break;
       case 'queue.withdrawn':
+        this.#stopping.delete(data.turnId as string);
         this.#hand(data.promptId, said);
+        break;
+      case 'message.finalize':
+        this.#stopping.delete(said.turnId as string);
+        this.#hand(said.promptId, said);
         break;
       case 'queue.state':
         for (const turn of this.#turns.values()) if (turn.lastSeq === 0) this.#tell(turn, said);
@@ -169,7 +186,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
   drop(): void {
     this.#hangUp();
-    if (this.#turns.size === 0) {
+    const isOfUse = this.#turns.size > 0 || this.#stopping.size > 0;
+    if (!isOfUse || this.#attempts >= MOST_ATTEMPTS) {
       this.#end(DROPPED);
       return;
     }
@@ -198,21 +216,31 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   }
 
   /** Also after a drop: the server knows what it has been sent, and says how it stands. */
-  #send({ prompt, channel, turnId, answers, wantsStop }: Turn): void {
+  #send(turn: Turn): void {
+    const { prompt, channel, turnId, answers } = turn;
+    turn.isCatchingUp = false;
     const ids = { promptId: prompt.turnId, turnId };
     this.#socket?.send({ ...toPromptMessage(prompt, channel), ...ids });
     for (const given of answers) this.#socket?.send({ type: 'answer', ...given });
-    if (wantsStop) this.#socket?.send({ type: 'abort', turnId });
   }
 
-  #follow({ promptKnown, turnId }: Loose): void {
+  #readStanding({ promptKnown, turnId, turnStatus }: Loose): void {
+    if (typeof turnId !== 'string') return;
+    if (turnStatus === 'ended') this.#stopping.delete(turnId);
     const turn = this.#turns.get(promptKnown as string);
-    if (!turn || typeof turnId !== 'string') return;
+    if (!turn) return;
     turn.turnId = turnId;
-    this.#socket?.send({ type: 'follow', turnId, after: turn.lastSeq });
+    this.#follow(turn);
+  }
+
+  #follow(turn: Turn): void {
+    if (turn.isCatchingUp) return;
+    turn.isCatchingUp = true;
+    this.#socket?.send({ type: 'follow', turnId: turn.turnId, after: turn.lastSeq });
   }
 
   #refused({ refused, promptId, turnId, code, error }: Loose): void {
+    if (refused === 'abort') this.#stopping.delete(turnId as string);
     const turn =
       this.#turns.get(promptId as string) ??
       [...this.#turns.values()].find((one) => turnId !== undefined && one.turnId === turnId);
@@ -230,14 +258,27 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #hand(promptId: unknown, event: Loose): void {
     const turn = this.#turns.get(promptId as string);
     if (!turn) return;
-    const { seq, turnId } = event;
-    if (typeof seq === 'number') {
-      // What was told before the drop, and again after it.
-      if (seq <= turn.lastSeq) return;
-      turn.lastSeq = seq;
+    const { seq, turnId = Object(event.data).turnId } = event;
+    if (typeof turnId === 'string') this.#learn(turn, turnId);
+    if (typeof seq !== 'number') {
+      this.#tell(turn, event);
+      return;
     }
-    if (typeof turnId === 'string') turn.turnId = turnId;
+    // Live again before what was missed has been told: that comes with the rest.
+    if (seq > turn.lastSeq + 1) this.#follow(turn);
+    // What was told before the drop may be told again after it.
+    if (seq !== turn.lastSeq + 1) return;
+    turn.lastSeq = seq;
+    turn.isCatchingUp = false;
+    this.#attempts = 0;
     this.#tell(turn, event);
+  }
+
+  /** The server has called it something else, because the name was taken. */
+  #learn(turn: Turn, turnId: string): void {
+    if (turn.turnId === turnId) return;
+    if (this.#stopping.delete(turn.turnId)) this.#abort(turnId);
+    turn.turnId = turnId;
   }
 
   /** The server says so; before it has said anything, whoever was sent earlier comes first. */
@@ -256,7 +297,12 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #stop(turn: Turn): void {
     if (turn.wantsStop || turn.isClosed) return;
     turn.wantsStop = true;
-    this.#socket?.send({ type: 'abort', turnId: turn.turnId });
+    this.#abort(turn.turnId);
+  }
+
+  #abort(turnId: string): void {
+    this.#stopping.add(turnId);
+    this.#socket?.send({ type: 'abort', turnId });
   }
 
   #release(turn: Turn): void {

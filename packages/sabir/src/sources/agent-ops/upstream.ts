@@ -39,7 +39,7 @@ export type AgentOpsUpstreamOptions = {
    * turns go on meanwhile. Default 20,000; others' turns are lost with the connection.
    */
   returnMs?: number;
-  /** A larger event is not read. Default 16 MB. */
+  /** A larger event is not read. Default 32 MB. */
   maxEventBytes?: number;
   dialect?: AgentOpsOptions['dialect'];
   approvals?: boolean;
@@ -67,7 +67,7 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
     openMs = 15_000,
     returnMs = 20_000,
     isSessionServer = false,
-    maxEventBytes = 16_000_000,
+    maxEventBytes = 32_000_000,
     dialect = 'auto',
     approvals = false,
   } = options;

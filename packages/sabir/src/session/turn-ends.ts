@@ -1,0 +1,53 @@
+import { type ErrorKind, LOG_FAILED, SERVER_RESTARTED } from '../errors.ts';
+import type { Clients } from './clients.ts';
+import type { Clock } from './options.ts';
+import type { RunningTurn } from './running-turn.ts';
+import type { SessionStorage } from './storage.ts';
+
+type TurnEndsOptions = {
+  storage: SessionStorage;
+  clients: Clients;
+  clock: Clock;
+  /** Its questions are no longer open. */
+  withdrawQuestions(turnId: string): void;
+};
+
+/** How turns end in the storage, also when that fails: owns those that are still to be stored. */
+export function createTurnEnds({ storage, clients, clock, withdrawQuestions }: TurnEndsOptions) {
+  let unstored: (() => void)[] = [];
+
+  function storeFailure(running: RunningTurn, kind: ErrorKind, endedAt: number): void {
+    const { seq, frame, message, error } = running.toFailure(kind);
+    const { turnId } = running.turn;
+    storage.transaction(() => {
+      withdrawQuestions(turnId);
+      storage.appendEvents(turnId, seq, frame);
+      storage.addMessage(message);
+      storage.updateTurn(turnId, { status: 'ended', endedAt, reason: 'error', error });
+    });
+  }
+
+  return {
+    get hasUnstored() {
+      return unstored.length > 0;
+    },
+    /** The end could not be stored: everybody is told so, and it is tried again later. */
+    tellUnstored(running: RunningTurn): void {
+      const { frame, message } = running.toFailure(LOG_FAILED);
+      clients.broadcastFrame(frame, running.channel);
+      const updated = JSON.stringify({ type: 'message.updated', data: message });
+      clients.broadcastSnapshot(updated, running.channel);
+      const endedAt = clock.now();
+      unstored.push(() => storeFailure(running, LOG_FAILED, endedAt));
+    },
+    /** Throws if it still cannot be. */
+    storeUnstored(): void {
+      while (unstored.length > 0) {
+        unstored[0]?.();
+        unstored = unstored.slice(1);
+      }
+    },
+    /** One of a process that ended, which nobody can go on with. */
+    storeBroken: (running: RunningTurn) => storeFailure(running, SERVER_RESTARTED, clock.now()),
+  };
+}
