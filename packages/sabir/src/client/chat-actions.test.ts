@@ -116,6 +116,18 @@ describe('stop, leave, resume, answer', () => {
     );
   });
 
+  it('resume where nothing runs is no failure, also in browsers that give a 204 a body', async () => {
+    const onError = vi.fn();
+    const nothing = { ok: true, status: 204, headers: new Headers(), body: new Response('').body };
+    const { chat, state } = await start(
+      {},
+      { id: 'c1', onError, fetch: async () => nothing as Response },
+    );
+    await chat.resume();
+    expect(state()).toMatchObject({ status: 'ready', error: undefined });
+    expect(onError).not.toHaveBeenCalled();
+  });
+
   it('abort stops what nobody watches here', async () => {
     const { chat, requests } = await start(
       { answer: () => Response.json({}, { status: 202 }) },

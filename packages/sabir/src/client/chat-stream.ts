@@ -382,7 +382,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
   }
 }
 
-const UNREADABLE = 'The server could not be read.';
+const UNREADABLE = 'The server could not answer.';
 
 /** What a page makes of the news does not change the stream; it hears of its own mistake. */
 function call<T>(listener: ((value: T) => void) | undefined, value: T): void {

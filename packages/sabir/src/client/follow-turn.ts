@@ -64,7 +64,7 @@ export async function followTurn(
     // Until the link is cut.
     signal.addEventListener('abort', cut, link);
     try {
-      const { body, headers } = await connect(cursor, link.signal);
+      const { status, body, headers } = await connect(cursor, link.signal);
       const turnId = headers.get('x-sabir-turn');
       const waiting: SseFrame[] = [];
       const decode = createByteDecoder();
@@ -78,12 +78,11 @@ export async function followTurn(
         for (const one of waiting) take(one);
         waiting.length = 0;
       });
-      reader = body?.getReader();
-      if (!reader) {
-        if (!cursor) return;
-        // It has forgotten the turn.
-        attempts = MAX_ATTEMPTS;
-      }
+      // By its status: in some browsers an answer without a body has an empty one.
+      if (status < 204) reader = body?.getReader();
+      else if (!cursor) return;
+      // It has forgotten the turn.
+      else attempts = MAX_ATTEMPTS;
       if (turnId) cursor ??= `${turnId}:0`;
       while (reader) {
         silence = 0;

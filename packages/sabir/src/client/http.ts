@@ -26,8 +26,7 @@ export async function toRequestError(response: Response): Promise<ChatRequestErr
   const { status } = response;
   // A proxy's page of HTML says nothing.
   const { message, ...said } = (await response.json().catch(() => undefined)) ?? {};
-  const words =
-    typeof message === 'string' ? message : `The server could not answer (status ${status}).`;
+  const words = typeof message === 'string' ? message : `The server could not answer: ${status}`;
   return Object.assign(new Error(words), said, { status });
 }
 

@@ -258,7 +258,7 @@ describe('what cannot be taken up again', () => {
     );
     expect((await collect(await transport.sendMessages(SEND))).at(-1)).toEqual({
       type: 'error',
-      errorText: 'The server could not answer (status 502).',
+      errorText: 'The server could not answer: 502',
     });
     expect(requests).toHaveLength(5);
   });

@@ -36,9 +36,7 @@ describe('sending', () => {
     const { transport } = await startTransport((_request, response) => {
       response.writeHead(502).end('<html>');
     });
-    await expect(transport.sendMessages(SEND)).rejects.toThrow(
-      'The server could not answer (status 502).',
-    );
+    await expect(transport.sendMessages(SEND)).rejects.toThrow('The server could not answer: 502');
   });
 
   it('does not take a page for an answer', async () => {
