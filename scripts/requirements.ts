@@ -1,5 +1,6 @@
 import { CONTRACT_ITEMS } from './requirements-contract.ts';
 import { GATEWAY_ITEMS, TRANSLATOR_ITEMS } from './requirements-rfc.ts';
+import { SESSION_ITEMS } from './requirements-session.ts';
 
 /** What was asked of the Open Harness source, in short. */
 const OPEN_HARNESS_ITEMS: Record<string, string> = {
@@ -65,4 +66,5 @@ export const REQUIREMENTS: Record<string, string> = {
   ...TRANSLATOR_ITEMS,
   ...GATEWAY_ITEMS,
   ...CONTRACT_ITEMS,
+  ...SESSION_ITEMS,
 };

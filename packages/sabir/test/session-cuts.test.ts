@@ -36,7 +36,7 @@ async function setUp(driver: AgentDriver, cutOf: () => number | undefined) {
   return { chain, runnerSide, gatewaySide, open, cuts: () => proxies.map(({ cuts }) => cuts) };
 }
 
-it('loses and doubles nothing when both its connections are cut again and again', async () => {
+it('loses and doubles nothing when both its connections are cut again and again [RUN-02]', async () => {
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
   const random = createRandom(seed);
   const driver = scriptedDriver();
@@ -69,7 +69,7 @@ it('loses and doubles nothing when both its connections are cut again and again'
   expect(byGateway).toBeGreaterThan(5);
 });
 
-it('a question that is asked, answered and told across cuts counts once', async () => {
+it('a question that is asked, answered and told across cuts counts once [RUN-03]', async () => {
   const driver = scriptedDriver();
   const { open, runnerSide, gatewaySide } = await setUp(driver, () => undefined);
   const session = await open();

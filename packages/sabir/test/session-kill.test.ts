@@ -123,7 +123,7 @@ async function settle(file: string, told: Map<string, Told>) {
   return { broken, messages };
 }
 
-it('killed at 50 random moments: what was taken is there once, what broke is marked, nothing is stuck', async () => {
+it('killed at 50 random moments: what was taken is there once, what broke is marked, nothing is stuck [BAR-03]', async () => {
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
   // Two at a time: most of a round is starting.
   const runs = await Promise.all([seed, seed + 1].map(killRepeatedly));

@@ -10,7 +10,7 @@ const SESSIONS = 200;
 const DELTAS = 100;
 const WHOLE = Array.from({ length: DELTAS }, (_, i) => `${i + 1} `).join('');
 
-it('200 sessions with two viewers each, all streaming at once: every viewer’s answer is right', async () => {
+it('200 sessions with two viewers each, all streaming at once: every viewer’s answer is right [BAR-04]', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sabir-load-'));
   const server = await startSessionChild(join(folder, 'sessions.db'));
   onTestFinished(async () => {

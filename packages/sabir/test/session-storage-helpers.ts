@@ -6,7 +6,7 @@ import type {
   StoredTurn,
 } from '../src/session/storage.ts';
 
-export type SessionStoreRig = {
+type SessionStoreRig = {
   store: SessionStore;
   /** Ends what is there and starts it again, where that is something. */
   reopen?(): SessionStore;

@@ -54,7 +54,7 @@ function knock(
 }
 
 describe('the command sabir', () => {
-  it('helps, tells its version, and says what it does not know', async () => {
+  it('helps, tells its version, and says what it does not know [CLI-03]', async () => {
     const [help, serveHelp, alsoHelp, version, unknown, flag] = await Promise.all([
       runCli([]),
       runCli(['serve', '--help']),
@@ -81,7 +81,7 @@ describe('the command sabir', () => {
 });
 
 describe('sabir serve', () => {
-  it('prints a curl that works, with a token and without', async () => {
+  it('prints a curl that works, with a token and without [CLI-01] [CLI-02]', async () => {
     const secret = "s3cr$'t";
     const servers = await Promise.all([
       startServe(MEMORY),
@@ -173,7 +173,7 @@ describe('sabir serve', () => {
     );
   });
 
-  it('lets a running answer end, and has the history when it comes back', async () => {
+  it('lets a running answer end, and has the history when it comes back [CLI-04]', async () => {
     const cwd = makeFolder();
     writeFileSync(join(cwd, 'slow.mjs'), SLOW_AGENT);
     const first = await startServe(['--agent', './slow.mjs', '--no-page'], { cwd });

@@ -1,5 +1,4 @@
 /** `sabir serve`: everything a chat on an agent needs, until it is told to end. */
-import type { Fetch } from '../runtimes/node.ts';
 import {
   type SessionStack,
   sqliteSessionStore,
@@ -75,7 +74,7 @@ async function start(
     return await startSessionStack({
       ...{ port, host, shutdownMs, store, logger, ...access },
       // What is nobody's file is the gateway's to refuse.
-      fetch: pages as Fetch,
+      fetch: pages,
       driver: agent.driver,
       gateway: { ...cors, routes: { metrics: isOpen || isOwner } },
       sessions: cors,

@@ -118,7 +118,7 @@ describe('launchOpenCode', () => {
     expect(server.gone.aborted).toBe(false);
   });
 
-  it('leaves nothing behind when we are killed', async () => {
+  it('leaves nothing behind when we are killed [RUN-06]', async () => {
     const path = program('orphan', HEALTHY);
     const module = fileURLToPath(new URL('./opencode-server.ts', import.meta.url));
     const script = `
@@ -139,7 +139,7 @@ describe('launchOpenCode', () => {
 });
 
 describe('openCodeDriver', () => {
-  it('says that its server died in mid-turn, starts it again, and ends it', async () => {
+  it('says that its server died in mid-turn, starts it again, and ends it [RUN-06]', async () => {
     const model = await startScriptedModel({
       'Say hello': [{ text: ['Hello there.'] }],
       'End it all': [

@@ -4,7 +4,7 @@ import { scriptedDriver } from '../../test/scripted-driver.ts';
 import { joinSession, startSessionChain } from '../../test/session-chain.ts';
 
 describe('a session server on Node', () => {
-  it('answers a prompt through a runner on a socket of its own', async () => {
+  it('answers a prompt through a runner on a socket of its own [SES-01] [RUN-01]', async () => {
     const chain = await startSessionChain({ driver: scriptedDriver() });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'everything', promptId: 'p1', turnId: 't1' });

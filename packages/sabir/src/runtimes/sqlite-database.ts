@@ -114,7 +114,7 @@ function failure(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code });
 }
 
-export type Query = {
+type Query = {
   /** How many rows it changed. */
   run(...values: QueryValue[]): number;
   first(...values: QueryValue[]): Row | undefined;

@@ -69,7 +69,7 @@ describeSessionStore('SQLite in a file that is reopened', (options) => {
 });
 
 describe('a process that is killed', () => {
-  it('right after a write has returned, has written it', () => {
+  it('right after a write has returned, has written it [SES-13]', () => {
     const file = newFile();
     const rounds = ['1', '2', '3'];
     for (const round of rounds) {

@@ -45,7 +45,7 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     },
   };
 
-  it('says its text and its reasoning, and what they cost', async () => {
+  it('says its text and its reasoning, and what they cost [RUN-07]', async () => {
     const reasoning = [
       { type: 'reasoning-start', id: 'r' },
       { type: 'reasoning-delta', id: 'r', delta: 'Hm.' },
@@ -258,7 +258,7 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     expect(calls[0]?.temperature).toBe(0.5);
   });
 
-  it('is behind an agent of the SDK just as well', async () => {
+  it('is behind an agent of the SDK just as well [RUN-07]', async () => {
     const { model, calls } = release.model([callTool('c1', 'lookup', { q: 'x' }), say('It is x.')]);
     const more = release.name === 'ai@5' ? { stopWhen: stopAfterTwo } : {};
     const agent = new release.Agent({ model, tools: { lookup }, ...more });

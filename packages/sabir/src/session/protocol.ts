@@ -6,12 +6,7 @@
  * turn's channel, and `seq`: its place in the turn, from 1 and without gaps. Whoever lost a
  * connection says `follow` with the last `seq` it has seen and is told what came after.
  */
-import type {
-  AgentStatus,
-  SessionMessage,
-  SessionStatus,
-  ToolCallState,
-} from '../sources/agent-ops/index.ts';
+import type { SessionMessage, SessionStatus, ToolCallState } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
 
 /** A server that says so in its `init` keeps to all of this. */
@@ -144,7 +139,7 @@ export type RunnerHello = {
 };
 
 /** An event as a client is told it. */
-export type Told<Event> = Event & Channel & { turnId: string; promptId: string; seq: number };
+type Told<Event> = Event & Channel & { turnId: string; promptId: string; seq: number };
 
 /** A prompt that waits, as everybody is told of it. */
 export type QueuedPrompt = Channel & {
@@ -200,5 +195,3 @@ export type StatusEvent = {
   type: 'status';
   data: SessionStatus & { promptId?: string; turnId?: string; queueReason?: 'busy' | 'waking' };
 };
-
-export type AgentStatusEvent = { type: 'agentStatus'; status: AgentStatus; detail?: string };

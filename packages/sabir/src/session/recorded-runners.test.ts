@@ -55,7 +55,7 @@ function common(message: UIMessage | undefined): unknown {
 }
 
 describe.each(RUNS)('%s', (name) => {
-  it('is told alike in both dialects, and kept as it was told', async () => {
+  it('is told alike in both dialects, and kept as it was told [RUN-08]', async () => {
     const { chunks, ended, stored, rig } = await play(name, 'v2');
     expect(ended).toBe(true);
     expect(verifyChunks(chunks)).toEqual([]);

@@ -8,8 +8,6 @@ export const ANOTHER_RUNNER = 4409;
 
 type Remembered = { runnerId: string; seq: number };
 
-export type RunnerLink = ReturnType<typeof createRunnerLink>;
-
 /**
  * The one runner of a session: its socket while it has one, and how much of what it said has
  * arrived. That is stored with what it said, so that after a restart nothing is taken twice.

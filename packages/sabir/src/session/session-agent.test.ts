@@ -4,7 +4,7 @@ import { createSessionRig, settled } from '../../test/session-rig.ts';
 const WEB = { channelType: 'web', channelId: 'default' };
 
 describe('a session', () => {
-  it('gives a prompt to its runner, and tells everybody the answer in V2 and in the old way', async () => {
+  it('gives a prompt to its runner, and tells everybody the answer in V2 and in the old way [SES-02] [SES-12] [RUN-01]', async () => {
     const rig = createSessionRig();
     const runner = rig.runner();
     const ann = rig.client('ann');
@@ -58,7 +58,7 @@ describe('a session', () => {
     expect(rig.storage.events('t1', 0)).toHaveLength(1);
   });
 
-  it('tells a newcomer the history and the running turn so far, and then only what follows', async () => {
+  it('tells a newcomer the history and the running turn so far, and then only what follows [SES-03] [SES-09]', async () => {
     const rig = createSessionRig();
     const runner = rig.runner();
     const ann = rig.client();
@@ -84,7 +84,7 @@ describe('a session', () => {
     expect(ann.of('message.part.text-delta')).toMatchObject([{ seq: 2 }, { seq: 3 }]);
   });
 
-  it('queues prompts while it is busy and says where they stand', async () => {
+  it('queues prompts while it is busy and says where they stand [SES-05]', async () => {
     const rig = createSessionRig();
     const runner = rig.runner();
     const ann = rig.client();
@@ -172,7 +172,7 @@ describe('a session', () => {
     expect(rig.storage.turnOfPrompt('p2')).toMatchObject({ turnId });
   });
 
-  it('ends an aborted turn with a real finalize and leaves the queue of others alone', async () => {
+  it('ends an aborted turn with a real finalize and leaves the queue of others alone [SES-06]', async () => {
     const rig = createSessionRig();
     const runner = rig.runner();
     const ann = rig.client();
@@ -206,7 +206,7 @@ describe('a session', () => {
     expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'canceled' }]);
   });
 
-  it('lets people take back what they asked, and owners what others asked', () => {
+  it('lets people take back what they asked, and owners what others asked [SES-07]', () => {
     const rig = createSessionRig();
     const runner = rig.runner();
     const ann = rig.client();
@@ -238,7 +238,7 @@ describe('a session', () => {
     expect(rig.storage.messages().map(({ id }) => id)).toEqual(['p1', 't1', 'p4']);
   });
 
-  it('holds those who may only watch to it', () => {
+  it('holds those who may only watch to it [SES-14] [SES-15]', () => {
     const rig = createSessionRig();
     const runner = rig.runner();
     const vera = rig.client('vera', { role: 'viewer' });
@@ -279,7 +279,7 @@ describe('a session', () => {
     expect(ann.last('error')).toMatchObject({ code: 'shutting-down' });
   });
 
-  it('keeps channels apart for those who follow one', async () => {
+  it('keeps channels apart for those who follow one [SES-11]', async () => {
     const rig = createSessionRig();
     const runner = rig.runner('r1', { needsHistory: true });
     const slack = { channelType: 'slack', channelId: 'c1' };
@@ -307,7 +307,7 @@ describe('a session', () => {
     });
   });
 
-  it('passes a runner’s domain events on as they are, but lets it not speak for the session', () => {
+  it('passes a runner’s domain events on as they are, but lets it not speak for the session [SES-04]', () => {
     const rig = createSessionRig();
     const runner = rig.runner();
     const ann = rig.client();

@@ -50,7 +50,7 @@ describe('a session and its runner', () => {
     expect(rig.agent.isIdle).toBe(true);
   });
 
-  it('goes on with a runner that dropped and came back, and takes nothing twice', async () => {
+  it('goes on with a runner that dropped and came back, and takes nothing twice [SES-10] [RUN-02]', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
     expect(runner.last('ack')).toEqual({ type: 'ack', runnerSeq: 2 });
@@ -70,7 +70,7 @@ describe('a session and its runner', () => {
     expect(ann.of('message.finalize')).toMatchObject([{ reason: 'end_turn' }]);
   });
 
-  it('fails the turn of a runner that does not come back in time', async () => {
+  it('fails the turn of a runner that does not come back in time [SES-10]', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
     ann.say({ ...ASK, promptId: 'p2', turnId: 't2' });
@@ -213,7 +213,7 @@ describe('questions', () => {
     return begun;
   }
 
-  it('are told with their end, and answered once, by whoever is first', async () => {
+  it('are told with their end, and answered once, by whoever is first [RUN-03]', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await ask(rig);
     const expiresAt = rig.clock.now() / 1_000 + 300;
@@ -241,7 +241,7 @@ describe('questions', () => {
     );
   });
 
-  it('expire, and the agent is told', async () => {
+  it('expire, and the agent is told [SES-08]', async () => {
     const rig = createSessionRig({ timing: { questionMs: 1_000 } });
     const { runner, ann } = await ask(rig);
     rig.clock.pass(1_000);

@@ -13,7 +13,7 @@ export type StoredMessage = SessionMessage & {
   promptId?: string;
 };
 
-export type TurnStatus = 'queued' | 'running' | 'ended';
+type TurnStatus = 'queued' | 'running' | 'ended';
 
 /** A prompt, from when it was taken to long after it was answered. */
 export type StoredTurn = Channel & {

@@ -69,7 +69,7 @@ describe('the OpenCode driver', () => {
     });
   });
 
-  it('tells the words of an answer and what it used', async () => {
+  it('tells the words of an answer and what it used [RUN-04]', async () => {
     const played = await playPrompt(driver, 'Say hello');
     expect(played.error).toBeUndefined();
     expect(textOf(played)).toBe('Hello there.');
@@ -98,7 +98,7 @@ describe('the OpenCode driver', () => {
     expect(new Set(created.map(({ opencodeSessionId }) => opencodeSessionId)).size).toBe(2);
   });
 
-  it('tells reasoning, a tool in all its states, and the next step', async () => {
+  it('tells reasoning, a tool in all its states, and the next step [RUN-04]', async () => {
     const played = await playPrompt(driver, 'Think and read');
     const { events } = played;
     const reasoning = events.filter((event) => event.type === 'reasoning');
@@ -121,7 +121,7 @@ describe('the OpenCode driver', () => {
     expect(textOf(played)).toBe('It is not there.');
   });
 
-  it('asks before it runs a command, and runs it when it may', async () => {
+  it('asks before it runs a command, and runs it when it may [RUN-05]', async () => {
     const played = await playPrompt(driver, 'Run it', {
       answer: () => ({ status: 'answered', answer: 'Allow once' }),
     });
@@ -211,13 +211,13 @@ describe('the OpenCode driver', () => {
     expect(textOf(await playPrompt(driver, 'Say hello'))).toBe('Hello there.');
   });
 
-  it('fails with the words of the provider', async () => {
+  it('fails with the words of the provider [RUN-04]', async () => {
     const played = await playPrompt(driver, 'Who are you');
     expect(played.error?.message).toBe('Incorrect API key provided.');
     expect(textOf(await playPrompt(driver, 'Say hello'))).toBe('Hello there.');
   });
 
-  it('takes the model that a prompt names, and says which there is not', async () => {
+  it('takes the model that a prompt names, and says which there is not [RUN-04]', async () => {
     const named = await playPrompt(driver, 'Which model', { model: 'scripted/two' });
     expect(textOf(named)).toBe('I am two.');
     const unknown = await playPrompt(driver, 'Which model', { model: 'scripted/three' });
