@@ -3,29 +3,27 @@ import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
-/** In development the routes of the server are answered by Vite itself: one process, one port. */
-function serveFlow(): Plugin {
+/** In development the server runs in the same process, and Vite passes on what is for it. */
+function serveDemo(): Plugin {
+  let demo: { url: string; close(): Promise<void> };
   return {
-    name: 'serve-flow',
-    async configureServer(vite) {
+    name: 'serve-demo',
+    apply: (_, { command, isPreview }) => command === 'serve' && !isPreview,
+    async config() {
       // Loaded here and not above, so that a build never touches server code.
-      const { createApp } = await import('./server/create-app.ts');
       const { readSettings } = await import('./server/read-settings.ts');
-      const { toNodeListener } = await import('sabir/node');
+      const { startDemo } = await import('./server/start-demo.ts');
       process.loadEnvFile(fileURLToPath(new URL('./start.env', import.meta.url)));
-      const app = createApp(readSettings(process.env));
-      const listener = toNodeListener(app.fetch);
-      vite.middlewares.use((request, response, next) => {
-        const isOurs = /^\/(api\/|healthz$|metrics$)/.test(request.url ?? '');
-        if (isOurs) listener(request, response);
-        else next();
-      });
+      demo = await startDemo(readSettings(process.env), { port: 0, host: '127.0.0.1' });
+      const isOurs = '^/(api/|healthz$|metrics$)';
+      return { server: { proxy: { [isOurs]: { target: demo.url, ws: true } } } };
     },
+    configureServer: ({ httpServer }) => void httpServer?.once('close', () => void demo.close()),
   };
 }
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), serveFlow()],
+  plugins: [react(), tailwindcss(), serveDemo()],
   resolve: {
     alias: {
       'rehype-raw': fileURLToPath(new URL('./src/substitutes/rehype-raw.ts', import.meta.url)),

@@ -8,12 +8,12 @@ import { createOpenAICompatibleModel } from './openai-compatible-model.ts';
 export type Environment = Record<string, string | undefined>;
 
 /** Somebody who speaks the OpenAI protocol. */
-type Provider = { baseUrl: string; apiKey: string; model: string };
+export type Provider = { baseUrl: string; apiKey: string; model: string };
 
 const OPENAI = 'https://api.openai.com/v1';
 
 /** A key in the server's environment means a real model. */
-function findProvider(env: Environment): Provider | undefined {
+export function findProvider(env: Environment): Provider | undefined {
   const model = env.SABIR_MODEL;
   if (env.SABIR_MODEL_BASE_URL && env.SABIR_MODEL_API_KEY) {
     if (!model) throw new Error('SABIR_MODEL_BASE_URL needs SABIR_MODEL, the name of a model.');

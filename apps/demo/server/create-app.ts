@@ -6,6 +6,7 @@ import type { Model } from '../flow/model.ts';
 import type { DeskModel } from './choose-model.ts';
 import { createDesk } from './create-desk.ts';
 import { createGateway, isGatewayAddress } from './create-gateway.ts';
+import { refuse, refuseForeign } from './refuse-foreign.ts';
 import type { StaticFiles } from './static-files.ts';
 
 const COMMON_HEADERS = {
@@ -23,6 +24,8 @@ export type AppOptions = {
   speed?: number;
   /** How long a person may think about an approval. */
   answerMs?: number;
+  /** Who answers in the sessions, which are not served from here. */
+  agent?: { name: string };
   files?: StaticFiles;
   /** Off unless asked for: its addresses are then like any others that do not exist. */
   hasGateway?: boolean;
@@ -36,7 +39,7 @@ export type App = {
 
 /** All routes of the demo's server, as one function from request to response. */
 export function createApp(options: AppOptions): App {
-  const { model, deskModel, speed, answerMs, files, hasGateway = false } = options;
+  const { model, deskModel, agent, speed, answerMs, files, hasGateway = false } = options;
   const runs = { active: 0, finished: 0, failed: 0, stopped: 0 };
   let isClosing = false;
 
@@ -68,7 +71,7 @@ export function createApp(options: AppOptions): App {
 
   const health = () => {
     const status = isClosing ? 'closing' : 'ok';
-    const report = { status, model: model.name, gateway: hasGateway, runs };
+    const report = { status, model: model.name, agent: agent?.name, gateway: hasGateway, runs };
     return Response.json(report, { status: isClosing ? 503 : 200 });
   };
 
@@ -96,22 +99,4 @@ export function createApp(options: AppOptions): App {
       await gateway?.close();
     },
   };
-}
-
-/** Keeps other sites from spending this server's model key through a visitor's browser. */
-function refuseForeign(request: Request): Response | undefined {
-  const site = request.headers.get('sec-fetch-site');
-  if (site && site !== 'same-origin' && site !== 'none') {
-    return refuse(403, 'Requests from other sites are not accepted.');
-  }
-  if (
-    request.method === 'POST' &&
-    !request.headers.get('content-type')?.startsWith('application/json')
-  ) {
-    return refuse(415, 'The body must be JSON.');
-  }
-}
-
-function refuse(status: number, message: string, headers?: HeadersInit): Response {
-  return Response.json({ code: `http_${status}`, message }, { status, headers });
 }

@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { serve } from 'sabir/node';
-import { createApp } from './create-app.ts';
-import { readSettings } from './read-settings.ts';
+import { readSettings, type Settings } from './read-settings.ts';
+import { startDemo } from './start-demo.ts';
 import { loadStaticFiles } from './static-files.ts';
 
 const { env } = process;
@@ -12,20 +11,15 @@ const files = await loadStaticFiles(fileURLToPath(new URL('../dist', import.meta
   fail('The page is not built yet. Run `npm run build -w demo` first.'),
 );
 const settings = readSettings(env);
-const app = createApp({ ...settings, files });
-const server = await serve({
-  fetch: app.fetch,
-  port,
-  host,
-  // Answers that are still streaming get a moment, not for ever.
-  shutdownMs: 2_000,
-}).catch((error: NodeJS.ErrnoException) => {
-  if (error.code === 'EADDRINUSE') {
-    fail(`Port ${port} is already taken. Choose another one, for example PORT=${port + 1}.`);
-  }
-  if (error.code === 'EACCES') fail(error.message);
-  throw error;
-});
+const demo = await startDemo({ ...settings, files }, { port, host }).catch(
+  (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE') {
+      fail(`Port ${port} is already taken. Choose another one, for example PORT=${port + 1}.`);
+    }
+    if (error.code === 'EACCES') fail(error.message);
+    throw error;
+  },
+);
 
 let isLeaving = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -34,15 +28,22 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     // Whoever asks twice is in a hurry.
     if (isLeaving) process.exit(1);
     isLeaving = true;
-    await app.close();
-    await server.close();
+    await demo.close();
     process.exit(0);
   });
 }
 
 const shownHost = host === '127.0.0.1' || host === '0.0.0.0' || host === '::' ? 'localhost' : host;
-console.log(`Sabir demo on http://${shownHost}:${server.port}`);
+console.log(`Sabir demo on http://${shownHost}:${demo.port}`);
 console.log(`Model: ${settings.model.name}`);
+if (settings.hasGateway) console.log(`Sessions: ${toSessionReport(settings)}`);
+
+function toSessionReport({ agent, database }: Settings): string {
+  const keeping = database
+    ? `kept in ${database}`
+    : 'kept in memory (SABIR_DATABASE names a file to keep them in)';
+  return [agent.name, keeping].join('; ');
+}
 
 function fail(message: string): never {
   console.error(message);

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { type ChatMessage, type Outcome, settleLast } from './chat-message.ts';
 import { loadChat } from './chat-storage.ts';
 import { ChatView } from './chat-view.tsx';
+import { PlaceSwitch } from './components/place-switch.tsx';
 import { GatewayTransport } from './gateway-transport.ts';
 import { FLOW_INTRO } from './intros.ts';
 import { toPlaceNote } from './place-note.ts';
@@ -70,11 +71,11 @@ export function AiSdkChat({ chatId }: { chatId: string }) {
         retry: () => begin(chat.regenerate()),
         stop: () => void stop(),
       }}
+      canMove
       chatId={chatId}
+      controls={(noteId) => <PlaceSwitch describedBy={noteId} onChange={setPlace} value={place} />}
       intro={FLOW_INTRO}
       note={toPlaceNote(place, report)}
-      onPlaceChange={setPlace}
-      place={place}
       stored={stored}
     />
   );

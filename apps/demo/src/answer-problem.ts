@@ -4,10 +4,14 @@ import type { AnswerResult } from 'sabir/client';
 export function toLateNote({ status, answer }: AnswerResult): string | undefined {
   if (status === 'expired') return 'Too late: this question is no longer open.';
   if (status === 'accepted') return undefined;
+  return `Somebody was faster${toWords(answer)}.`;
+}
+
+function toWords(answer: unknown): string {
+  if (typeof answer === 'string') return `, and said “${answer}”`;
   const { approved } = (answer ?? {}) as { approved?: unknown };
-  const said =
-    approved === true ? ', and approved it' : approved === false ? ', and denied it' : '';
-  return `Somebody was faster${said}.`;
+  if (approved === true) return ', and approved it';
+  return approved === false ? ', and denied it' : '';
 }
 
 /** Why an answer could not be given at all. */

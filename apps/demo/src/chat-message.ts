@@ -1,11 +1,17 @@
 import type { MessageMetadata, UIMessage } from 'sabir';
+import type { AgentOpsDataTypes } from 'sabir/agent-ops';
 import type { OpenHarnessDataTypes } from 'sabir/open-harness';
 import type { OpenAIAgentsDataTypes } from 'sabir/openai-agents';
 
-/** The message of this chat: the AI SDK's, with Sabir's metadata and the data parts of both agents. */
-export type ChatMessage = UIMessage<MessageMetadata, OpenHarnessDataTypes & OpenAIAgentsDataTypes>;
+export type Question = OpenAIAgentsDataTypes['question'] | AgentOpsDataTypes['question'];
+
+type DataTypes = OpenHarnessDataTypes &
+  Omit<OpenAIAgentsDataTypes, 'question'> &
+  Omit<AgentOpsDataTypes, 'question'> & { question: Question };
+
+/** The message of this chat: the AI SDK's, with Sabir's metadata and the data parts of all agents. */
+export type ChatMessage = UIMessage<MessageMetadata, DataTypes>;
 export type ChatPart = ChatMessage['parts'][number];
-export type Question = OpenAIAgentsDataTypes['question'];
 export type Outcome = NonNullable<NonNullable<ChatMessage['metadata']>['outcome']>;
 
 /** Nobody has said yet how its answer ended. */

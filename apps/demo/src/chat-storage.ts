@@ -19,6 +19,7 @@ const PREFIX = 'sabir-demo:chat:';
 const LATEST: Record<Tab, string> = {
   useChat: 'sabir-demo:latest',
   useChatStream: 'sabir-demo:latest-contract',
+  Session: 'sabir-demo:latest-session',
 };
 const BROWSER = 'sabir-demo:browser';
 const MAX_CHATS = 12;

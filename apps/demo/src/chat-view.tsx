@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useId, useRef, useState } from 'react';
+import { type ReactNode, useCallback, useEffect, useId, useRef, useState } from 'react';
 import type { Chat } from './chat.ts';
 import { type ChatMessage, isOpenEnded } from './chat-message.ts';
 import type { StoredChat } from './chat-storage.ts';
@@ -9,7 +9,6 @@ import { AssistantMessage, UserMessage } from './components/message.tsx';
 import { TurnNoticeBanner } from './components/turn-notice-banner.tsx';
 import type { Intro } from './intros.ts';
 import { toAnnouncement } from './to-announcement.ts';
-import type { Place } from './transports.ts';
 import { toTurnNotice } from './turn-notice.ts';
 import { useSavedChat } from './use-saved-chat.ts';
 import { useThoughts } from './use-thoughts.ts';
@@ -21,26 +20,28 @@ type ChatViewProps = {
   /** What the chat began with. */
   stored: StoredChat;
   chat: Chat;
-  /** Where the next answer is made. */
-  place: Place;
-  /** What there is to know about that place. */
-  note: string;
-  /** Absent where there is nothing to choose. */
-  onPlaceChange?(place: Place): void;
+  /** What there is to know about where the next answer is made. */
+  note: ReactNode;
+  /** What there is to set there; the note has this id. */
+  controls?(noteId: string): ReactNode;
+  /** Another place can be chosen. */
+  canMove?: boolean;
+  /** What comes after the conversation; whatever of it goes away leaves the focus to the input. */
+  below?(focusInput: () => void): ReactNode;
 };
 
 /** Draws a conversation, and keeps the stored copy of it. Cannot tell which hook it comes from. */
 export function ChatView(props: ChatViewProps) {
-  const { chatId, intro, stored, chat, place, note, onPlaceChange } = props;
+  const { chatId, intro, stored, chat, note, controls, canMove = false, below } = props;
   const { messages, status, isCatchingUp } = chat;
   const [turn, setTurn] = useState(0);
   const inputRef = useRef<HTMLTextAreaElement>(null);
-  const placeNoteId = useId();
+  const noteId = useId();
 
   const isRunning = status === 'submitted' || status === 'streaming';
   const last = messages.at(-1);
   const isBusy = isRunning || (isCatchingUp && isOpenEnded(last));
-  const notice = isBusy ? undefined : toTurnNotice(chat, onPlaceChange !== undefined);
+  const notice = isBusy ? undefined : toTurnNotice(chat, canMove);
   const thoughts = useThoughts(last, isBusy, stored.thoughts);
   useSavedChat(chatId, { messages, thoughts, place: chat.place });
 
@@ -61,6 +62,11 @@ export function ChatView(props: ChatViewProps) {
     chat.send(text);
     begin();
   };
+  const stop = () => {
+    chat.stop();
+    // There the button goes away with the answer.
+    if (chat.isShared) focusInput();
+  };
   const retry = () => {
     chat.retry();
     begin();
@@ -78,6 +84,7 @@ export function ChatView(props: ChatViewProps) {
                 <UserMessage key={key} message={message} />
               ) : (
                 <AssistantMessage
+                  isChoice={chat.isShared ?? false}
                   isLast={!message || message === last}
                   isLive={isBusy && (!message || message === last)}
                   key={key}
@@ -88,24 +95,22 @@ export function ChatView(props: ChatViewProps) {
               ),
             )}
             {notice ? <TurnNoticeBanner notice={notice} onRetry={retry} /> : null}
+            {below?.(focusInput)}
           </Conversation>
         )}
       </main>
-      {/* A switch without a choice is hidden, and keeps its room: the input is the same everywhere. */}
-      <footer
-        className={`mx-auto w-full max-w-3xl px-3 pb-3 sm:px-6 sm:pb-4 ${onPlaceChange ? '' : '[&_fieldset]:invisible'}`}
-      >
+      <footer className="mx-auto w-full max-w-3xl px-3 pb-3 sm:px-6 sm:pb-4">
         <Composer
+          canQueue={chat.isShared ?? false}
+          controls={controls?.(noteId)}
           inputRef={inputRef}
           isBusy={isBusy}
+          isCutOff={chat.isCutOff ?? false}
           label={intro.ask}
-          onPlaceChange={(next) => onPlaceChange?.(next)}
           onSend={ask}
-          onStop={chat.stop}
-          place={place}
-          placeNoteId={placeNoteId}
+          onStop={stop}
         />
-        <p className="mt-2 text-center text-xs text-ink-soft" id={placeNoteId}>
+        <p className="mt-2 text-center text-xs text-ink-soft" id={noteId}>
           {isBusy && chat.isReconnecting ? 'Reconnecting…' : note}
           <span className="max-sm:hidden"> · Enter sends, Shift + Enter starts a new line</span>
         </p>

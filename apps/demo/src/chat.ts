@@ -21,6 +21,10 @@ export type Chat = {
   isReconnecting: boolean;
   /** Where the last answer was asked for. */
   place: Place;
+  /** Others are in it too: what is asked while an answer runs waits, and Stop is for everybody. */
+  isShared?: boolean;
+  /** This window has been cut off from the server, and knows it. */
+  isCutOff?: boolean;
   send(text: string): void;
   /** Asks for the last answer once more. */
   retry(): void;

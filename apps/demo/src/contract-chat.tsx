@@ -64,7 +64,6 @@ export function ContractChat({ chatId }: { chatId: string }) {
       chatId={chatId}
       intro={DESK_INTRO}
       note={toContractNote(report)}
-      place="gateway"
       stored={stored}
     />
   );

@@ -35,3 +35,20 @@ export const DESK_INTRO: Intro = {
   suggestions: DESK_SUGGESTIONS,
   ask: 'Ask the harbour desk',
 };
+
+export const SESSION_INTRO: Intro = {
+  title: 'One session, many windows.',
+  text: 'Open this address twice. Whoever asks, everybody watches: the answer, its questions and what waits behind it are the session’s, and stay there while windows come, go and lose their way.',
+  route: [
+    { name: 'Windows', does: 'ask, watch, answer' },
+    { name: 'Session', does: 'keeps all of it' },
+    { name: 'Agent', does: 'one turn at a time' },
+  ],
+  suggestions: [
+    { title: 'Watch it from two windows', message: 'Read me the logbook' },
+    { title: 'See a tool at work', message: 'Which berths are free?' },
+    { title: 'Be asked for permission', message: 'Cast off' },
+    { title: 'See it go wrong', message: 'Sail into a storm' },
+  ],
+  ask: 'Ask the harbour pilot',
+};

@@ -1,5 +1,5 @@
 import type { ChatStatus } from 'ai';
-import { type ChatMessage, openQuestion } from './chat-message.ts';
+import { type ChatMessage, openQuestion, type Question } from './chat-message.ts';
 import { toSteps } from './to-steps.ts';
 import type { TurnNotice } from './turn-notice.ts';
 
@@ -15,7 +15,7 @@ export function toAnnouncement(
   if (status === 'submitted') return 'Sent.';
   if (status === 'streaming') {
     const question = openQuestion(last);
-    if (question) return `Waiting for you: ${question.text} Approve or deny.`;
+    if (question) return `Waiting for you: ${question.text} ${toChoice(question)}`;
     const { node, agent } =
       toSteps(last?.parts ?? []).findLast((step) => step.node ?? step.agent) ?? {};
     if (agent) return `${agent.name} is working.`;
@@ -24,4 +24,10 @@ export function toAnnouncement(
   // A failure announces itself: its banner is an alert.
   if (notice) return notice.kind === 'failed' ? '' : `${notice.title}.`;
   return last?.role === 'assistant' ? 'The answer is complete.' : '';
+}
+
+function toChoice({ options = [] }: Question): string {
+  const [first, ...others] = options;
+  if (first === undefined) return 'Write your answer.';
+  return `${[first, ...others.map((other) => other.toLowerCase())].join(' or ')}.`;
 }

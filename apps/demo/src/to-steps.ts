@@ -24,6 +24,10 @@ export type Step = {
 export function toSteps(parts: readonly ChatPart[]): Step[] {
   const steps: Step[] = [];
   const questions = toQuestions(parts);
+  const calls = new Set(parts.flatMap((part) => (isToolUIPart(part) ? part.toolCallId : [])));
+  /** Nothing waits for the answer but the agent itself. */
+  const isOfNoCall = (part: ChatPart) =>
+    part.type === 'data-question' && !calls.has(part.data.toolCallId ?? '');
   const begin = (index: number): Step => {
     const step: Step = { key: `step-${index}`, parts: [] };
     steps.push(step);
@@ -43,7 +47,7 @@ export function toSteps(parts: readonly ChatPart[]): Step[] {
       beginNamed(index).node = { id, status, error };
     } else if (part.type === 'data-agent') {
       beginNamed(index).agent = part.data;
-    } else if (!isSilent(part)) {
+    } else if (!isSilent(part) || isOfNoCall(part)) {
       const question = isToolUIPart(part) ? questions.get(part.toolCallId) : undefined;
       const step = steps.at(-1) ?? begin(index);
       step.parts.push({ part, index, ...(question && { question }) });
@@ -52,13 +56,16 @@ export function toSteps(parts: readonly ChatPart[]): Step[] {
   return steps.filter((step) => step.node || step.agent || step.parts.length > 0);
 }
 
-/** What is shown elsewhere: a handoff by the name of the next agent, sources below the answer. */
+/**
+ * What is shown elsewhere: a handoff by the name of the next agent, a question at its call, sources
+ * below the answer.
+ */
 function isSilent(part: ChatPart): boolean {
   if (isToolUIPart(part)) return getToolName(part).startsWith('transfer_to_');
   return part.type.startsWith('data-') || part.type.startsWith('source-');
 }
 
-function toQuestions(parts: readonly ChatPart[]): Map<string, Question> {
+function toQuestions(parts: readonly ChatPart[]): Map<string | undefined, Question> {
   return new Map(
     parts.flatMap((part) =>
       part.type === 'data-question' ? [[part.data.toolCallId, part.data] as const] : [],

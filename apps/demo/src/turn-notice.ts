@@ -10,7 +10,7 @@ export type TurnNotice = {
 
 /** What there is to say about the last turn, if it did not simply finish. */
 export function toTurnNotice(
-  { status, error, messages }: Pick<Chat, 'status' | 'error' | 'messages'>,
+  { status, error, messages, isShared }: Pick<Chat, 'status' | 'error' | 'messages' | 'isShared'>,
   canMove: boolean,
 ): TurnNotice | undefined {
   if (status === 'submitted' || status === 'streaming') return;
@@ -25,7 +25,10 @@ export function toTurnNotice(
     case 'paused':
       return;
     case 'stopped':
-      return { kind: 'stopped', title: 'You stopped this answer' };
+      return {
+        kind: 'stopped',
+        title: isShared ? 'Stopped for everybody' : 'You stopped this answer',
+      };
     case 'failed':
       return {
         kind: 'failed',

@@ -1,7 +1,10 @@
 import { useEffect, useState } from 'react';
 
 /** What the server says about itself; `absent` where there is none. */
-export type ServerReport = { model?: string; gateway?: boolean } | 'absent' | undefined;
+export type ServerReport =
+  | { model?: string; agent?: string; gateway?: boolean }
+  | 'absent'
+  | undefined;
 
 export function useServerReport(): ServerReport {
   const [report, setReport] = useState<ServerReport>();

@@ -51,11 +51,11 @@ describe('the built page', () => {
     expect(everything).not.toMatch(/search_guide|cancel_booking|raw_model_stream_event/);
   });
 
-  test('stays below 260 kB compressed, all scripts and styles together', () => {
+  test('stays below 265 kB compressed, all scripts and styles together', () => {
     const bytes = files()
       .filter((file) => /\.(js|css)$/.test(file))
       .reduce((sum, file) => sum + gzipSync(readFileSync(file)).length, 0);
     console.log(`page: ${Math.round(bytes / 1000)} kB compressed`);
-    expect(bytes).toBeLessThan(260_000);
+    expect(bytes).toBeLessThan(265_000);
   });
 });

@@ -11,6 +11,7 @@ export { launchChromium as launchBrowser };
 
 type Health = {
   model: string;
+  agent: string;
   gateway: boolean;
   runs: { active: number; finished: number; failed: number; stopped: number };
 };
@@ -29,6 +30,8 @@ const NO_SETTINGS = {
   ANTHROPIC_API_KEY: '',
   SABIR_MODEL_API_KEY: '',
   SABIR_MODEL_BASE_URL: '',
+  SABIR_AGENT: '',
+  SABIR_DATABASE: '',
 };
 
 type Settings = Record<string, string | undefined>;
@@ -112,7 +115,10 @@ export async function choosePlace(
   await page.getByText(name, { exact: true }).click();
 }
 
-export async function openTab(page: Page, hook: 'useChat' | 'useChatStream'): Promise<void> {
+export async function openTab(
+  page: Page,
+  hook: 'useChat' | 'useChatStream' | 'Session',
+): Promise<void> {
   await page.getByRole('tab', { name: new RegExp(`^${hook}\\b`) }).click();
 }
 

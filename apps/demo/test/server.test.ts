@@ -128,6 +128,7 @@ describe('a real provider', () => {
     for (const delta of toDeltas(body)) {
       outgoing.write(`data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`);
     }
+    outgoing.write('data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n');
     outgoing.write('data: {"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7}}\n\n');
     outgoing.end('data: [DONE]\n\n');
   });
@@ -140,6 +141,7 @@ describe('a real provider', () => {
       SABIR_MODEL_BASE_URL: `http://127.0.0.1:${port}/v1/`,
       SABIR_MODEL_API_KEY: 'local-secret',
       SABIR_MODEL: 'local-model',
+      ENABLE_AI_SDK_ADAPTER: 'true',
     });
   });
   afterAll(async () => {
@@ -162,11 +164,26 @@ describe('a real provider', () => {
     expect(answer?.content).toContain('lingua-franca');
   });
 
-  test('that refuses is explained in plain words, without its own', async () => {
-    const body = await (await fetch(`${server.url}/api/flow`, ask('busy'))).text();
-    expect(body).toContain('The model is busy right now. Try again in a moment.');
-    expect(body).not.toContain('sk-secret');
+  test('answers in sessions as well, with what was said before', async () => {
+    const chat = `${server.url}/api/sessions/session_${'0'.repeat(32)}/chat`;
+    for (const words of ['first', 'second']) {
+      const body = await (await fetch(chat, ask(words))).text();
+      expect(body).toContain('"delta":"Words of the undefined."');
+      expect(body).toContain('"usage":{"inputTokens":11,"outputTokens":7');
+      expect(body).toContain('"outcome":"finished"');
+    }
+    const roles = seen.at(-1)?.body.messages.map(({ role }) => role);
+    expect(roles).toEqual(['system', 'user', 'assistant', 'user']);
   });
+
+  test.each(['/api/flow', `/api/sessions/session_${'1'.repeat(32)}/chat`])(
+    'that refuses is explained in plain words, without its own: %s',
+    async (path) => {
+      const body = await (await fetch(server.url + path, ask('busy'))).text();
+      expect(body).toContain('The model is busy right now. Try again in a moment.');
+      expect(body).not.toContain('sk-secret');
+    },
+  );
 });
 
 type ProviderRequest = {

@@ -20,7 +20,7 @@ import {
 
 const SSE = 'Compare SSE and WebSockets for streaming tokens';
 
-describe.skipIf(!hasChromium)(`the two tabs${inBrowser}`, () => {
+describe.skipIf(!hasChromium)(`the three tabs${inBrowser}`, () => {
   let server: DemoServer;
   let browser: Browser;
   let guest: Visit;
@@ -49,8 +49,9 @@ describe.skipIf(!hasChromium)(`the two tabs${inBrowser}`, () => {
     expect(await page.getByRole('tablist').getByRole('tab').allTextContents()).toEqual([
       'useChat AI SDK',
       'useChatStream contract',
+      'Session useChat, many windows',
     ]);
-    for (const hook of ['useChat', 'useChatStream'] as const) {
+    for (const hook of ['useChat', 'useChatStream', 'Session'] as const) {
       await openTab(page, hook);
       expect(await tab(hook).getAttribute('aria-controls')).toBe(
         await panel(page).getAttribute('id'),
@@ -114,35 +115,41 @@ describe.skipIf(!hasChromium)(`the two tabs${inBrowser}`, () => {
     expect(await question()).toBe('clock');
   });
 
-  test('the keyboard: one stop for both, arrows, Home and End between them', async () => {
+  test('the keyboard: one stop for all, arrows, Home and End between them', async () => {
     expect(await page.getByRole('textbox').evaluate((e) => e === document.activeElement)).toBe(
       true,
     );
     await tab('useChat').focus();
     for (const [key, hook] of [
       ['ArrowRight', 'useChatStream'],
+      ['ArrowRight', 'Session'],
       ['ArrowRight', 'useChat'],
+      ['ArrowLeft', 'Session'],
       ['ArrowLeft', 'useChatStream'],
       ['Home', 'useChat'],
-      ['End', 'useChatStream'],
+      ['End', 'Session'],
     ] as const) {
       await page.keyboard.press(key);
       await expect.poll(selected).toBe(hook);
       expect(await isFocused(hook)).toBe(true);
     }
     expect(await page.locator('[role=tab][tabindex="0"]').count()).toBe(1);
+    await page.getByRole('textbox').waitFor();
     await page.keyboard.press('Tab');
     const isInside = () => panel(page).evaluate((e) => e.contains(document.activeElement));
     expect(await isInside()).toBe(true);
     await page.keyboard.press('Shift+Tab');
-    expect(await isFocused('useChatStream')).toBe(true);
+    expect(await isFocused('Session')).toBe(true);
   });
 
-  test('New chat in the second tab is ready to be written in', async () => {
-    await openTab(page, 'useChatStream');
-    await page.getByRole('button', { name: 'New chat' }).click();
-    await expect
-      .poll(() => page.getByRole('textbox').evaluate((e) => e === document.activeElement))
-      .toBe(true);
-  });
+  test.each(['useChatStream', 'Session'] as const)(
+    'New chat in %s is ready to be written in',
+    async (hook) => {
+      await openTab(page, hook);
+      await page.getByRole('button', { name: 'New chat' }).click();
+      await expect
+        .poll(() => page.getByRole('textbox').evaluate((e) => e === document.activeElement))
+        .toBe(true);
+    },
+  );
 });

@@ -262,6 +262,19 @@ describe('the chain', () => {
     expect(third.text()).toBe('Hello, world!');
   });
 
+  it('stops what runs, and not what waits behind it in the same chat', async () => {
+    const { post, call } = await start();
+    const first = openSse(await post('slow'));
+    await first.until(() => first.text() === 'Half ');
+    const next = post('text', { user: 'olga' });
+    const second = openSse(await next);
+    await second.until(() => JSON.stringify(second.chunks()).includes('data-queue'));
+    expect((await call('s1/chat/c1/stop', 'carl', { method: 'POST' })).status).toBe(202);
+    await Promise.all([first.ended, second.ended]);
+    expect(foldChunks(first.chunks()).metadata).toMatchObject({ outcome: 'stopped' });
+    expect(second.text()).toBe('Hello, world!');
+  });
+
   it('asks, is answered over HTTP, and every viewer sees it', async () => {
     const { post, call, join } = await start();
     const olga = await join();

@@ -1,9 +1,10 @@
 import { type FormEvent, useId, useState } from 'react';
-import { toAnswerProblem, toLateNote } from '../answer-problem.ts';
 import type { AnswerQuestion } from '../chat.ts';
 import type { Question } from '../chat-message.ts';
+import { useAnswer } from '../use-answer.ts';
+import { ExpiryLine, ProblemLine } from './question-line.tsx';
 
-type ApprovalProps = {
+type ApprovalFormProps = {
   question: Question;
   toolName: string;
   /** Nobody has answered, and somebody still can. */
@@ -13,33 +14,17 @@ type ApprovalProps = {
   onSent(): void;
 };
 
-const time = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-
 /** What an agent may do only if somebody says so, and what was said. */
-export function Approval({ question, toolName, isOpen, onAnswer, onSent }: ApprovalProps) {
-  const [isSending, setIsSending] = useState(false);
-  const [problem, setProblem] = useState<string>();
+export function ApprovalForm({ question, toolName, isOpen, onAnswer, onSent }: ApprovalFormProps) {
+  const { questionId } = question;
+  const { isSending, problem, send } = useAnswer({ questionId, onAnswer, onSent });
   const [reason, setReason] = useState('');
   const reasonId = useId();
 
-  const send = async (approved: boolean) => {
-    const why = reason.trim();
-    setIsSending(true);
-    setProblem(undefined);
-    onSent();
-    try {
-      const answer = { approved, ...(!approved && why && { reason: why }) };
-      const result = await onAnswer({ questionId: question.questionId, answer });
-      // What became of it is told to every window, by the answer itself.
-      setProblem(toLateNote(result));
-    } catch (error) {
-      setProblem(toAnswerProblem(error));
-      setIsSending(false);
-    }
-  };
   const deny = (event: FormEvent) => {
     event.preventDefault();
-    void send(false);
+    const why = reason.trim();
+    void send({ approved: false, ...(why && { reason: why }) });
   };
 
   const end = isOpen ? undefined : toEnd(question);
@@ -49,16 +34,12 @@ export function Approval({ question, toolName, isOpen, onAnswer, onSent }: Appro
         <form className="border-t border-line px-3.5 py-3" onSubmit={deny}>
           <fieldset disabled={isSending}>
             <legend className="font-semibold">{question.text}</legend>
-            {question.expiresAt ? (
-              <p className="mt-0.5 text-xs text-ink-soft">
-                Open until {time.format(question.expiresAt)}
-              </p>
-            ) : null}
+            <ExpiryLine expiresAt={question.expiresAt} />
             <div className="mt-3 flex flex-wrap items-center gap-2">
               <button
                 aria-label={`Approve ${toolName}`}
                 className="rounded-full bg-sea px-4 py-1.5 text-sm text-on-sea hover:opacity-90 disabled:bg-pill disabled:text-ink-soft"
-                onClick={() => void send(true)}
+                onClick={() => void send({ approved: true })}
                 type="button"
               >
                 Approve
@@ -86,11 +67,7 @@ export function Approval({ question, toolName, isOpen, onAnswer, onSent }: Appro
         </form>
       ) : null}
       {end ? <p className="px-3.5 pb-2.5 pl-9.5 text-sm text-ink-soft">{end}</p> : null}
-      {problem ? (
-        <p className="px-3.5 pb-2.5 pl-9.5 text-sm text-terracotta" role="alert">
-          {problem}
-        </p>
-      ) : null}
+      <ProblemLine problem={problem} />
     </>
   );
 }

@@ -1,16 +1,17 @@
-import { type KeyboardEvent, type RefObject, useState } from 'react';
-import type { Place } from '../transports.ts';
+import { type KeyboardEvent, type ReactNode, type RefObject, useState } from 'react';
 import { ArrowUpIcon, StopIcon } from './icons.tsx';
-import { PlaceSwitch } from './place-switch.tsx';
 
 type ComposerProps = {
   inputRef: RefObject<HTMLTextAreaElement | null>;
   isBusy: boolean;
   /** What the input is for, in a few words. */
   label: string;
-  place: Place;
-  placeNoteId: string;
-  onPlaceChange(place: Place): void;
+  /** What there is to set, beside the button. */
+  controls: ReactNode;
+  /** What is sent while an answer is being written waits for its turn; else it cannot be sent. */
+  canQueue: boolean;
+  /** There is nobody to send it to. */
+  isCutOff: boolean;
   onSend(text: string): void;
   onStop(): void;
 };
@@ -19,14 +20,16 @@ export function Composer({
   inputRef,
   isBusy,
   label,
-  place,
-  placeNoteId,
-  onPlaceChange,
+  controls,
+  canQueue,
+  isCutOff,
   onSend,
   onStop,
 }: ComposerProps) {
   const [text, setText] = useState('');
-  const canSend = text.trim() !== '' && !isBusy;
+  /** One button for both, where both are never wanted at once. */
+  const isStop = isBusy && !canQueue;
+  const canSend = text.trim() !== '' && !isStop && !isCutOff;
 
   const send = () => {
     if (!canSend) return;
@@ -65,22 +68,35 @@ export function Composer({
         />
       </div>
       <div className="flex items-center justify-between gap-3 pl-2">
-        <PlaceSwitch describedBy={placeNoteId} onChange={onPlaceChange} value={place} />
-        {/* One button for both, so that the keyboard's focus never falls off the page. */}
-        <button
-          aria-label={isBusy ? 'Stop' : 'Send'}
-          className="grid size-9 shrink-0 place-items-center rounded-full bg-sea text-on-sea motion-safe:transition-opacity hover:opacity-90 disabled:bg-pill disabled:text-ink-soft"
-          disabled={!isBusy && !canSend}
-          onClick={(event) => {
-            if (!isBusy) return;
-            event.preventDefault();
-            onStop();
-          }}
-          title={isBusy ? 'Stop' : 'Send'}
-          type="submit"
-        >
-          {isBusy ? <StopIcon /> : <ArrowUpIcon />}
-        </button>
+        {controls}
+        <div className="ml-auto flex shrink-0 gap-2">
+          {isBusy && canQueue ? (
+            <button
+              className="flex h-9 min-w-9 items-center justify-center gap-1.5 rounded-full border border-line-strong/60 text-xs hover:border-ink-soft disabled:text-ink-soft sm:pr-3.5 sm:pl-2"
+              disabled={isCutOff}
+              onClick={onStop}
+              type="button"
+            >
+              <StopIcon />
+              <span className="max-sm:sr-only">Stop for everybody</span>
+            </button>
+          ) : null}
+          {/* The same button for both, so that the keyboard's focus never falls off the page. */}
+          <button
+            aria-label={isStop ? 'Stop' : 'Send'}
+            className="grid size-9 place-items-center rounded-full bg-sea text-on-sea motion-safe:transition-opacity hover:opacity-90 disabled:bg-pill disabled:text-ink-soft"
+            disabled={!isStop && !canSend}
+            onClick={(event) => {
+              if (!isStop) return;
+              event.preventDefault();
+              onStop();
+            }}
+            title={isStop ? 'Stop' : 'Send'}
+            type="submit"
+          >
+            {isStop ? <StopIcon /> : <ArrowUpIcon />}
+          </button>
+        </div>
       </div>
     </form>
   );

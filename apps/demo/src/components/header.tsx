@@ -11,7 +11,7 @@ export function Header({ onNewChat }: { onNewChat(): void }) {
         <Emblem />
         <span className="flex items-baseline gap-3.5">
           Sabir
-          <span className="font-sans text-[0.8125rem] font-normal tracking-normal text-ink-soft max-sm:hidden">
+          <span className="font-sans text-[0.8125rem] font-normal tracking-normal text-ink-soft max-sm:hidden lg:max-xl:hidden">
             any agent in, any chat out
           </span>
         </span>

@@ -6,6 +6,7 @@ import type { Thoughts } from '../chat-storage.ts';
 import { toSources } from '../to-sources.ts';
 import { type Step as StepData, toSteps } from '../to-steps.ts';
 import { useHeldHeight } from '../use-held-height.ts';
+import { QuestionCard } from './choice-form.tsx';
 import { Markdown } from './markdown.tsx';
 import { Reasoning } from './reasoning.tsx';
 import { Sources } from './sources.tsx';
@@ -30,6 +31,8 @@ type AssistantMessageProps = {
   thoughts: Thoughts;
   isLive: boolean;
   isLast: boolean;
+  /** A question is answered with one of its options; else a call is approved or denied. */
+  isChoice: boolean;
   onAnswer?: AnswerQuestion | undefined;
 };
 
@@ -38,6 +41,7 @@ export const AssistantMessage = memo(function AssistantMessage({
   thoughts,
   isLive,
   isLast,
+  isChoice,
   onAnswer,
 }: AssistantMessageProps) {
   const phase = isLive ? 'growing' : isLast ? 'settled' : 'past';
@@ -62,6 +66,7 @@ export const AssistantMessage = memo(function AssistantMessage({
             {step.parts.map(({ part, index, question }) => (
               <Part
                 durationMs={thoughts[`${message?.id}:${index}`]}
+                isChoice={isChoice}
                 isLive={isLive}
                 key={`part-${index}`}
                 onAnswer={onAnswer}
@@ -81,11 +86,12 @@ export const AssistantMessage = memo(function AssistantMessage({
 
 type PartProps = Pick<StepData['parts'][number], 'part' | 'question'> & {
   isLive: boolean;
+  isChoice: boolean;
   durationMs?: number | undefined;
   onAnswer: AnswerQuestion | undefined;
 };
 
-function Part({ part, question, isLive, durationMs, onAnswer }: PartProps) {
+function Part({ part, question, isLive, isChoice, durationMs, onAnswer }: PartProps) {
   if (part.type === 'text') {
     return (
       <div data-part="text">
@@ -98,7 +104,10 @@ function Part({ part, question, isLive, durationMs, onAnswer }: PartProps) {
     return <Reasoning durationMs={durationMs} isThinking={isThinking} text={part.text} />;
   }
   if (isToolUIPart(part)) {
-    return <ToolCard isLive={isLive} onAnswer={onAnswer} part={part} question={question} />;
+    return <ToolCard {...{ part, question, isLive, isChoice, onAnswer }} />;
+  }
+  if (part.type === 'data-question' && onAnswer) {
+    return <QuestionCard isLive={isLive} onAnswer={onAnswer} question={part.data} />;
   }
   return null;
 }

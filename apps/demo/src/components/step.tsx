@@ -40,7 +40,7 @@ export function Step({ step: { node, agent }, look, isLast, children }: StepProp
   return (
     <section
       aria-label={name}
-      className={`relative animate-arrive pl-7 sm:pl-9 ${isLast ? '' : 'pb-9'}`}
+      className={`relative animate-arrive pl-7 sm:pl-9 ${isLast ? '' : name ? 'pb-9' : 'pb-3.5'}`}
       data-agent={agent?.name}
       data-node={node?.id}
       data-status={name ? look : undefined}

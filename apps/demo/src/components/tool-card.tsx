@@ -3,7 +3,8 @@ import { type ReactNode, useId, useRef, useState } from 'react';
 import type { AnswerQuestion } from '../chat.ts';
 import type { Question } from '../chat-message.ts';
 import { TOOL_LABELS, type ToolPart, type ToolState, toToolState } from '../tool-state.ts';
-import { Approval } from './approval.tsx';
+import { ApprovalForm } from './approval.tsx';
+import { ChoiceForm } from './choice-form.tsx';
 import { CheckIcon, ChevronIcon, CrossIcon } from './icons.tsx';
 import { ScrollBox } from './scroll-box.tsx';
 
@@ -12,6 +13,8 @@ type ToolCardProps = {
   isLive: boolean;
   /** What somebody was asked about this call. */
   question?: Question | undefined;
+  /** The answer is one of its options; else the call is approved or denied. */
+  isChoice: boolean;
   onAnswer?: AnswerQuestion | undefined;
 };
 
@@ -19,7 +22,7 @@ type ToolCardProps = {
  * One call of a tool: a line that says what and how it went, and everything else behind a click. A
  * call that waits is open: nobody should allow what they have not seen.
  */
-export function ToolCard({ part, isLive, question, onAnswer }: ToolCardProps) {
+export function ToolCard({ part, isLive, question, isChoice, onAnswer }: ToolCardProps) {
   const [chosen, setChosen] = useState<boolean>();
   const bodyId = useId();
   const lineRef = useRef<HTMLButtonElement>(null);
@@ -27,6 +30,7 @@ export function ToolCard({ part, isLive, question, onAnswer }: ToolCardProps) {
   const isWaiting = state === 'waiting';
   const isOpen = chosen ?? isWaiting;
   const name = getToolName(part);
+  const Form = isChoice ? ChoiceForm : ApprovalForm;
   return (
     <div
       className={`overflow-hidden rounded-xl border bg-raised ${isWaiting ? 'border-terracotta/55' : 'border-line'}`}
@@ -49,7 +53,7 @@ export function ToolCard({ part, isLive, question, onAnswer }: ToolCardProps) {
         <span
           className={`shrink-0 text-xs ${state === 'failed' || isWaiting ? 'text-terracotta' : 'text-ink-soft max-sm:sr-only'}`}
         >
-          {toLabel(state, question)}
+          {toLabel(state, question !== undefined && !isChoice)}
         </span>
         <span
           className={`text-ink-soft motion-safe:transition-transform ${isOpen ? 'rotate-180' : ''}`}
@@ -72,7 +76,7 @@ export function ToolCard({ part, isLive, question, onAnswer }: ToolCardProps) {
         </div>
       </div>
       {question && onAnswer ? (
-        <Approval
+        <Form
           isOpen={isWaiting}
           onAnswer={onAnswer}
           onSent={() => lineRef.current?.focus()}
@@ -118,8 +122,8 @@ function StateMark({ state }: { state: ToolState }) {
   );
 }
 
-function toLabel(state: ToolState, question: Question | undefined): string {
-  const isApproved = question && (state === 'running' || state === 'done');
+function toLabel(state: ToolState, wasAsked: boolean): string {
+  const isApproved = wasAsked && (state === 'running' || state === 'done');
   return isApproved ? `Approved, ${TOOL_LABELS[state].toLowerCase()}` : TOOL_LABELS[state];
 }
 

@@ -172,7 +172,12 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   async function stop(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
     const place = await route.enter(visit.request, chatId, 'collaborator');
     let isHeard = false;
-    for (const { turnId } of await turnsOf(place)) {
+    const turns = await turnsOf(place);
+    const isSpeaking = ({ turnId, outcome }: TurnInfo) =>
+      !outcome && runner.turnHere(turnId)?.waitsFor !== 'others';
+    const speaking = turns.filter(isSpeaking);
+    // What waits behind it may be somebody else's, and is not what they want to end.
+    for (const { turnId } of speaking.length > 0 ? speaking : turns) {
       const isTaken = await log.command(turnId, { type: 'stop', reason: 'stopped by the user' });
       isHeard ||= isTaken;
     }

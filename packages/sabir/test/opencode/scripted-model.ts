@@ -7,7 +7,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { listen } from './listen.ts';
 
-type ModelAnswer = {
+export type ModelAnswer = {
   reasoning?: string[];
   text?: string[];
   calls?: { id: string; name: string; input: unknown }[];

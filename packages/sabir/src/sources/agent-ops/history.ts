@@ -86,7 +86,12 @@ function toAnswers(message: SessionMessage): UIMessage[] {
     // Only turns say how they ended: other messages are there, and that is all.
     ...translator.end(isTurn && !hasFinish ? { status: 'stopped', reason: 'aborted' } : undefined),
   ];
-  return [foldChunks(chunks)];
+  const answer = foldChunks(chunks);
+  const failure = chunks.find((chunk) => chunk.type === 'error');
+  if (!failure) return [answer];
+  // Why it failed is told once, to whoever is there; whoever comes back should know it too.
+  const metadata = { ...(answer.metadata as object), reason: failure.errorText };
+  return [{ ...answer, metadata }];
 }
 
 function textOf({ content }: SessionMessage): UIMessagePart[] {
