@@ -136,7 +136,7 @@ export async function bench(): Promise<Report> {
         [`${PER_SECOND}/s on the socket, from the agent on`]: both(times.direct),
         [`${PER_SECOND}/s through the gateway`]: both(times.gateway),
         'added by the gateway': `p50 ${added('p50').toFixed(3)}, p99 ${added('p99').toFixed(3)} ms`,
-        'heap of an idle session, its runner and its gateway connection': `${(perSession / 1024).toFixed(1)} KB`,
+        'an idle session with its runner': `${(perSession / 1024).toFixed(1)} KB of heap`,
       },
     };
   } finally {

@@ -2,7 +2,8 @@
  * What a stranger gets: packs the tarball, installs it into an empty project, compiles the code of
  * the README and the guides there, and runs the README's ten lines in a DOM.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -47,6 +48,30 @@ await until('the answer', () => main.textContent.includes('You said: ahoy'));
 console.log(main.innerHTML);
 process.exit(0);
 `;
+
+/** The command, as it is installed: it comes up, has its page, and ends when it is told to. */
+async function serveOnce(): Promise<void> {
+  const { bin } = JSON.parse(
+    readFileSync(join(project, 'node_modules/sabir/package.json'), 'utf8'),
+  );
+  const command = join(project, 'node_modules/sabir', bin.sabir);
+  const child = spawn(process.execPath, [command, 'serve', '--port', '0'], { cwd: project });
+  let output = '';
+  for await (const piece of child.stdout.setEncoding('utf8')) {
+    output += piece;
+    if (output.includes('curl')) break;
+  }
+  const [page = ''] = /http:\/\/\S+\//.exec(output) ?? [];
+  const scripts = (await (await fetch(page)).text()).match(/[\w./-]+\.js/g) ?? [];
+  for (const script of scripts) {
+    const { status } = await fetch(new URL(script, page));
+    if (status !== 200) throw new Error(`The page of the command lacks ${script}: ${status}`);
+  }
+  if (scripts.length === 0) throw new Error(`The command has no page:\n${output}`);
+  child.kill();
+  const [code] = await once(child, 'exit');
+  if (code !== 0) throw new Error(`The command ended with ${code}.`);
+}
 
 try {
   const [{ filename }] = JSON.parse(
@@ -98,6 +123,7 @@ try {
   writeFileSync(join(project, 'run.js'), RUN);
   // This Node, not the first one on the path: the machine's own may be older than the package allows.
   const html = must(process.execPath, ['run.js'], project);
+  await serveOnce();
   console.log(
     `${blocks.length} pieces of documentation compile from ${filename}; the ten lines say:`,
   );

@@ -1,12 +1,14 @@
 /** `npm test`: everything it needs, then every test; the last line counts them. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { installChromium } from './install-chromium.ts';
+import { installOpenCode } from './install-opencode.ts';
 import { ROOT, run } from './run-command.ts';
 
 const results = `${ROOT}test-results`;
 const only = process.argv.slice(2);
 
 installChromium();
+installOpenCode();
 if (!run('npm', ['run', 'build', '--silent', '-w', 'sabir'])) process.exit(1);
 
 rmSync(results, { recursive: true, force: true });

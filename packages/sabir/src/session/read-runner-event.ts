@@ -1,22 +1,7 @@
-import { SHAPES } from '../sources/agent-ops/event-shapes.ts';
+import { SHAPES, V2_TYPES } from '../sources/agent-ops/event-shapes.ts';
 import type { TurnEvent } from './protocol.ts';
 
 type Loose = Record<string, unknown>;
-
-const TURN_TYPES: ReadonlySet<string> = new Set<TurnEvent['type']>([
-  'message.create',
-  'message.part.text-delta',
-  'message.part.reasoning-delta',
-  'message.part.tool-update',
-  'message.part.tool-input-delta',
-  'message.part.step',
-  'message.part.source',
-  'message.part.file',
-  'message.part.data',
-  'message.finalize',
-  'question',
-  'usage-report',
-]);
 
 /** What a session says itself, and no runner may say in its place. */
 const OURS: ReadonlySet<string> = new Set([
@@ -49,7 +34,8 @@ export function readRunnerEvent(frame: string): RunnerFrame {
   }
   if (ABOUT_TURN.has(type)) return { kind: 'about', event: known };
   if (OURS.has(type)) return { kind: 'malformed', type };
-  if (!TURN_TYPES.has(type)) return { kind: 'domain', event: known };
+  const isOfTurn = V2_TYPES.has(type) || type === 'question';
+  if (!isOfTurn) return { kind: 'domain', event: known };
   const isSound = SHAPES[type as TurnEvent['type']](event);
   return isSound ? { kind: 'turn', event: known } : { kind: 'malformed', type };
 }

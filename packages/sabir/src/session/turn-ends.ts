@@ -28,9 +28,6 @@ export function createTurnEnds({ storage, clients, clock, withdrawQuestions }: T
   }
 
   return {
-    get hasUnstored() {
-      return unstored.length > 0;
-    },
     /** The end could not be stored: everybody is told so, and it is tried again later. */
     tellUnstored(running: RunningTurn): void {
       const { frame, message } = running.toFailure(LOG_FAILED);

@@ -53,7 +53,7 @@ const SNAPSHOT_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
   'message.updated',
   'chunk',
 ]);
-const V2_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
+export const V2_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
   'message.create',
   'message.part.text-delta',
   'message.part.reasoning-delta',
