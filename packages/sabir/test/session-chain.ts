@@ -97,7 +97,7 @@ export async function joinSession(
       socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
     of: (type: string) => events.filter((event) => event.type === type),
     /** The first event like this, as soon as there is one. */
-    until: (is: (event: Event) => unknown): Promise<Event> =>
+    until: (is: (event: Event) => unknown, timeout = 10_000): Promise<Event> =>
       vi.waitFor(
         () => {
           const found = events.find(is);
@@ -106,7 +106,7 @@ export async function joinSession(
           }
           return found;
         },
-        { timeout: 10_000, interval: 5 },
+        { timeout, interval: 5 },
       ),
     text: (turnId?: unknown) =>
       events

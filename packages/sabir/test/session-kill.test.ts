@@ -101,9 +101,10 @@ async function settle(file: string, told: Map<string, Told>) {
   for (const sessionId of SESSIONS) {
     const client = await joinSession(server, { sessionId, query: '&dialect=v2' });
     client.send({ type: 'prompt', content: `bursts ${DELTAS}`, promptId: 'last', turnId: 'last' });
-    const end = await client.until(
-      ({ type, turnId }) => type === 'message.finalize' && turnId === 'last',
-    );
+    // What was left in the queue comes first.
+    const isLast = ({ type, turnId }: { type: string; turnId?: unknown }) =>
+      type === 'message.finalize' && turnId === 'last';
+    const end = await client.until(isLast, 60_000);
     expect(end).toMatchObject({ reason: 'end_turn' });
     client.close();
     const again = await joinSession(server, { sessionId });

@@ -146,7 +146,7 @@ describe('sabir serve', () => {
     expect((await ask(url, { headers: { ...evil, authorization: 'Bearer x' } })).status).toBe(401);
     expect(await knock(url, { headers: { origin: `http://${host}` } })).toMatchObject({});
     expect(await knock(url, { headers: evil })).toBe(403);
-    expect(await knock(url, { headers: evil, protocols: ['sabir', 'bearer.x'] })).toBe(401);
+    expect(await knock(url, { headers: evil, protocols: ['sabir', 'bearer.x'] })).toBe(403);
     // Its own name, made to lead here.
     const renamed = { host: 'evil.example', origin: 'http://evil.example' };
     expect(await knock(url, { headers: renamed })).toBe(401);

@@ -153,7 +153,9 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     { sessionId, expiresAt }: { sessionId: string; expiresAt: number | undefined },
   ): void {
     const agent = enter(sessionId);
+    let isThere = false;
     sockets.handleUpgrade(incoming, raw, head, (socket) => {
+      isThere = true;
       const sessionSocket = toSessionSocket(socket, raw);
       const events = join(agent, sessionSocket);
       const expiry =
@@ -169,6 +171,8 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       };
       watchSocket(socket, { message: events.message, close }, pingMs);
     });
+    // It has gone in the meantime, or does not know how to.
+    if (!isThere) lingerIfEmpty(agent);
   }
 
   async function upgrade(incoming: IncomingMessage, raw: Duplex, head: Buffer): Promise<void> {

@@ -14,16 +14,20 @@ type OpenQuestionsOptions = {
   onExpire(question: StoredQuestion): void;
 };
 
+/** When it could not be stored that it has expired. */
+const RETRY_MS = 1_000;
+
 /** The questions that people have not answered yet, each with its time. */
 export function createOpenQuestions(options: OpenQuestionsOptions) {
   const { storage, clock, guard, questionMs, onExpire } = options;
   const timers = new Map<string, () => void>();
 
-  function watch(question: StoredQuestion): void {
-    const { questionId, expiresAt } = question;
-    const clear = clock.after(expiresAt - clock.now(), () => {
+  function watch(question: StoredQuestion, ms = question.expiresAt - clock.now()): void {
+    const { questionId } = question;
+    const clear = clock.after(ms, () => {
       timers.delete(questionId);
-      guard(() => onExpire(question));
+      const isDone = guard(() => onExpire(question));
+      if (!isDone) watch(question, RETRY_MS);
     });
     timers.set(questionId, clear);
   }

@@ -31,8 +31,8 @@ export type ClientMessage =
     } & Partial<Channel>)
   /** Takes a prompt out of the queue. */
   | { type: 'withdraw'; promptId: string }
-  /** Stops this turn; without an id, whichever runs. */
-  | { type: 'abort'; turnId?: string }
+  /** Stops this turn, or the one that answers this prompt; without an id, whichever runs. */
+  | { type: 'abort'; turnId?: string; promptId?: string }
   | { type: 'answer'; questionId: string; answer: string | boolean }
   /** Asks for a turn's events after this one. */
   | { type: 'follow'; turnId: string; after?: number }

@@ -24,7 +24,7 @@ const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
     isOptional(channelId, isId) &&
     (content !== '' || (Array.isArray(attachments) && attachments.length > 0)),
   withdraw: ({ promptId }) => isId(promptId),
-  abort: ({ turnId }) => isOptional(turnId, isId),
+  abort: ({ turnId, promptId }) => isOptional(turnId, isId) && isOptional(promptId, isId),
   answer: ({ questionId, answer }) =>
     isId(questionId) && (typeof answer === 'boolean' || (isString(answer) && isFit(answer))),
   follow: ({ turnId, after }) => isId(turnId) && isOptional(after, Number.isSafeInteger),

@@ -1,5 +1,8 @@
+import { countSkipped, type Logger, type TranslatorStats } from '../translator.ts';
 import type { SessionSocket } from './options.ts';
 import { PROTOCOL, type RunnerCommand } from './protocol.ts';
+import { readRunnerEvent } from './read-runner-event.ts';
+import type { RunnerEvent } from './runner-says.ts';
 import type { SessionStorage } from './storage.ts';
 
 const KEY = 'runner';
@@ -7,12 +10,17 @@ const KEY = 'runner';
 export const ANOTHER_RUNNER = 4409;
 
 type Remembered = { runnerId: string; seq: number };
+type RunnerLinkOptions = { sessionId: string; storage: SessionStorage; logger: Logger | undefined };
+
+/** What a runner says that is to be acted on. */
+type Heard = { kind: 'turn' | 'about' | 'hello' | 'domain'; event: RunnerEvent };
 
 /**
  * The one runner of a session: its socket while it has one, and how much of what it said has
  * arrived. That is stored with what it said, so that after a restart nothing is taken twice.
  */
-export function createRunnerLink(sessionId: string, storage: SessionStorage) {
+export function createRunnerLink({ sessionId, storage, logger }: RunnerLinkOptions) {
+  const skipped: TranslatorStats = { unknown: {}, malformed: {} };
   let socket: SessionSocket | undefined;
   let remembered: Remembered = { runnerId: '', seq: 0, ...parse(storage.get(KEY)) };
   let isChanged = false;
@@ -26,6 +34,20 @@ export function createRunnerLink(sessionId: string, storage: SessionStorage) {
     } catch {
       // It is gone; the platform will say so.
     }
+  }
+
+  /** False for what has been taken before. */
+  function take(seq: unknown): boolean {
+    if (typeof seq !== 'number') return true;
+    if (seq <= remembered.seq) return false;
+    remembered.seq = seq;
+    isChanged = true;
+    return true;
+  }
+
+  function skip(type: string): void {
+    const key = countSkipped(skipped, 'malformed', type.slice(0, 100));
+    if (key) logger?.warn('an event of the runner was skipped', { sessionId, type: key });
   }
 
   return {
@@ -77,13 +99,16 @@ export function createRunnerLink(sessionId: string, storage: SessionStorage) {
       socket = undefined;
       isReady = false;
     },
-    /** False for what has been taken before. */
-    take(seq: unknown): boolean {
-      if (typeof seq !== 'number') return true;
-      if (seq <= remembered.seq) return false;
-      remembered.seq = seq;
-      isChanged = true;
-      return true;
+    /** Nothing for what has been taken before, and for what makes no sense. */
+    read(frame: string): Heard | undefined {
+      const heard = readRunnerEvent(frame);
+      if (heard.kind === 'malformed') skip(heard.type);
+      else if (heard.kind === 'ping') send({ type: 'pong' });
+      else if (take(heard.event.runnerSeq)) {
+        const { runnerSeq: _, ...event } = heard.event;
+        return { kind: heard.kind, event: event as RunnerEvent };
+      }
+      return undefined;
     },
     /** Part of the step that stores what it said. */
     store(): void {

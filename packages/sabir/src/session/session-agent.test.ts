@@ -193,6 +193,22 @@ describe('a session', () => {
     expect(rig.storage.turn('t1')).toMatchObject({ status: 'ended', reason: 'canceled' });
   });
 
+  it('stops the turn of a prompt, whatever that is called', () => {
+    const rig = createSessionRig();
+    const runner = rig.runner();
+    const ann = rig.client();
+    const bob = rig.client('bob');
+    bob.say({ type: 'prompt', content: '1', promptId: 'p1', turnId: 't1' });
+    ann.say({ type: 'prompt', content: '2', promptId: 'p2', turnId: 't1' });
+    ann.say({ type: 'abort', promptId: 'p2' });
+    expect(runner.of('abort')).toEqual([]);
+    expect(bob.last('queue.withdrawn')).toMatchObject({ data: { promptId: 'p2' } });
+    ann.say({ type: 'abort', promptId: 'p1' });
+    expect(runner.last('abort')).toMatchObject({ turnId: 't1' });
+    ann.say({ type: 'abort', promptId: 'nope' });
+    expect(ann.last('error')).toMatchObject({ refused: 'abort', code: 'not-found' });
+  });
+
   it('does not wait for ever for an agent that does not stop', () => {
     const rig = createSessionRig();
     rig.runner();

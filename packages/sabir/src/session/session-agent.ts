@@ -220,7 +220,7 @@ export class SessionAgent {
         this.#withdraw(client, message.promptId);
         break;
       case 'abort':
-        this.#abort(client, message.turnId);
+        this.#abort(client, message);
         break;
       case 'answer':
         this.#answer(client, message.questionId, message.answer);
@@ -296,14 +296,16 @@ export class SessionAgent {
     this.#turns.withdraw(turn);
   }
 
-  #abort(client: Client, turnId: string | undefined): void {
+  #abort(client: Client, { turnId, promptId }: { turnId?: string; promptId?: string }): void {
+    const { storage } = this.#options;
     const { running, queue } = this.#turns;
     const wanted = turnId ?? running?.turn.turnId;
-    if (wanted === undefined) return;
-    const turn = this.#options.storage.turn(wanted);
+    const isWished = promptId !== undefined || wanted !== undefined;
+    if (!isWished) return;
+    const turn = promptId ? storage.turnOfPrompt(promptId) : storage.turn(wanted ?? '');
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
-    const waiting = queue.find((queued) => queued.turnId === wanted);
-    if (wanted === running?.turn.turnId) this.#turns.abort();
+    const waiting = queue.find((queued) => queued.turnId === turn.turnId);
+    if (turn.turnId === running?.turn.turnId) this.#turns.abort();
     else if (waiting) this.#withdraw(client, waiting.promptId);
     // Whoever stops what is over may have missed its end.
     else this.#tellStanding(client, turn);

@@ -6,7 +6,7 @@ import {
   SERVER_RESTARTED,
   TURN_TOO_LARGE,
 } from '../errors.ts';
-import { countSkipped, type Logger, type TranslatorStats } from '../translator.ts';
+import type { Logger } from '../translator.ts';
 import type { Clients } from './clients.ts';
 import type { Guard } from './guard.ts';
 import { historyBefore } from './latest-messages.ts';
@@ -20,7 +20,6 @@ import type {
 } from './options.ts';
 import { createPromptQueue } from './prompt-queue.ts';
 import type { RunnerHello, StatusEvent, TurnEvent } from './protocol.ts';
-import { readRunnerEvent } from './read-runner-event.ts';
 import { toAbortCommand, toPromptCommand } from './runner-commands.ts';
 import { ANOTHER_RUNNER, createRunnerLink } from './runner-link.ts';
 import { type Current, endOf, isOfTurn, type RunnerEvent, type TurnEnd } from './runner-says.ts';
@@ -67,7 +66,6 @@ export class SessionTurns {
   #givenTo: string;
   #waits;
   #ends;
-  #skipped: TranslatorStats = { unknown: {}, malformed: {} };
   #isClosed = false;
 
   constructor(options: SessionTurnsOptions) {
@@ -79,14 +77,17 @@ export class SessionTurns {
       reason: () => this.queueReason,
     });
     this.#waits = createWaits<Wait>(clock, guard);
-    this.runner = createRunnerLink(sessionId, storage);
+    this.runner = createRunnerLink({ sessionId, storage, logger: options.logger });
     this.#givenTo = this.runner.runnerId;
     this.questions = createOpenQuestions({
       ...{ storage, clock, guard, questionMs: timing.questionMs },
       onExpire: (question) => this.#expire(question),
     });
     const { withdraw: withdrawQuestions } = this.questions;
-    this.#ends = createTurnEnds({ storage, clients, clock, withdrawQuestions });
+    this.#ends = createTurnEnds({
+      ...{ storage, clients, clock, withdrawQuestions },
+      restore: (turn) => this.#createRunning(turn, true),
+    });
     this.#recover(open.filter(({ status }) => status === 'running'));
   }
 
@@ -100,10 +101,15 @@ export class SessionTurns {
 
   /** Takes the next prompt out of the queue, if the runner is free. */
   next(): void {
-    const isDone = this.#options.guard(() => {
+    this.#orLater(() => {
       this.#ends.storeUnstored();
       this.#takeNext();
     });
+  }
+
+  /** What cannot be stored now is tried again. */
+  #orLater(run: () => void): void {
+    const isDone = this.#options.guard(run);
     if (!isDone) this.#waits.start('storage', STORAGE_RETRY_MS, () => this.next());
   }
 
@@ -181,14 +187,14 @@ export class SessionTurns {
   }
 
   #hear(frame: string): void {
-    const heard = readRunnerEvent(frame);
-    if (frame.length > this.#options.limits.eventBytes) this.#stopShort(TURN_TOO_LARGE);
-    else if (heard.kind === 'malformed') this.#skip(heard.type);
-    else if (heard.kind === 'ping') this.runner.send({ type: 'pong' });
-    else if (heard.kind === 'hello') this.#greet(heard.event as unknown as RunnerHello);
-    else if (this.runner.take(heard.event.runnerSeq)) {
-      const { runnerSeq: _, ...event } = heard.event;
-      this.#take(heard.kind, event as RunnerEvent);
+    if (frame.length > this.#options.limits.eventBytes) {
+      this.#stopShort(TURN_TOO_LARGE);
+      return;
+    }
+    const heard = this.runner.read(frame);
+    if (heard?.kind === 'hello') this.#greet(heard.event as unknown as RunnerHello);
+    else if (heard) {
+      this.#take(heard.kind, heard.event);
       this.runner.acknowledgeSoon();
     }
   }
@@ -309,8 +315,10 @@ export class SessionTurns {
     this.#waits.start('start', this.#options.timing.runnerStartMs, () => {
       this.#options.logger?.warn('no runner has come', { sessionId: this.#options.sessionId });
       // It is answered with an error: whoever asked is told, and the history tells it too.
-      this.#takeUp(turn);
-      this.#fail(RUNNER_ABSENT);
+      this.#orLater(() => {
+        this.#takeUp(turn);
+        this.#fail(RUNNER_ABSENT);
+      });
     });
     this.#options.onRunnerWanted?.();
   }
@@ -399,11 +407,5 @@ export class SessionTurns {
 
   #status(data: StatusEvent['data']): void {
     this.#options.clients.broadcast({ type: 'status', data } satisfies StatusEvent);
-  }
-
-  #skip(type: string): void {
-    const { logger, sessionId } = this.#options;
-    const key = countSkipped(this.#skipped, 'malformed', type.slice(0, 100));
-    if (key) logger?.warn('an event of the runner was skipped', { sessionId, type: key });
   }
 }

@@ -2,7 +2,7 @@ import { type ErrorKind, LOG_FAILED, SERVER_RESTARTED } from '../errors.ts';
 import type { Clients } from './clients.ts';
 import type { Clock } from './options.ts';
 import type { RunningTurn } from './running-turn.ts';
-import type { SessionStorage } from './storage.ts';
+import type { SessionStorage, StoredTurn } from './storage.ts';
 
 type TurnEndsOptions = {
   storage: SessionStorage;
@@ -10,10 +10,13 @@ type TurnEndsOptions = {
   clock: Clock;
   /** Its questions are no longer open. */
   withdrawQuestions(turnId: string): void;
+  /** A turn as it is stored. */
+  restore(turn: StoredTurn): RunningTurn;
 };
 
 /** How turns end in the storage, also when that fails: owns those that are still to be stored. */
-export function createTurnEnds({ storage, clients, clock, withdrawQuestions }: TurnEndsOptions) {
+export function createTurnEnds(options: TurnEndsOptions) {
+  const { storage, clients, clock, withdrawQuestions, restore } = options;
   let unstored: (() => void)[] = [];
 
   function storeFailure(running: RunningTurn, kind: ErrorKind, endedAt: number): void {
@@ -30,12 +33,16 @@ export function createTurnEnds({ storage, clients, clock, withdrawQuestions }: T
   return {
     /** The end could not be stored: everybody is told so, and it is tried again later. */
     tellUnstored(running: RunningTurn): void {
-      const { frame, message } = running.toFailure(LOG_FAILED);
-      clients.broadcastFrame(frame, running.channel);
-      const updated = JSON.stringify({ type: 'message.updated', data: message });
-      clients.broadcastSnapshot(updated, running.channel);
+      const { turn, channel } = running;
+      clients.broadcastFrame(running.toFailure(LOG_FAILED).frame, channel);
       const endedAt = clock.now();
-      unstored.push(() => storeFailure(running, LOG_FAILED, endedAt));
+      // What was not stored nobody was told: it is not part of the answer.
+      unstored.push(() => {
+        const stored = restore(turn);
+        storeFailure(stored, LOG_FAILED, endedAt);
+        const { message: data } = stored.toFailure(LOG_FAILED);
+        clients.broadcastSnapshot(JSON.stringify({ type: 'message.updated', data }), channel);
+      });
     },
     /** Throws if it still cannot be. */
     storeUnstored(): void {

@@ -75,7 +75,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #turns = new Map<string, Turn>();
   #channels = new Map<string, Channel>();
   #timers = new NamedTimers<'ping' | 'retry' | 'give-up'>();
-  /** Those that are to stop, and have not been heard to: also when nobody waits for them any more. */
+  /** Prompts that are to stop, and were not heard to: also when nobody waits for them any more. */
   #stopping = new Set<string>();
   #unanswered = 0;
   /** Connections since the last one that brought anything new. */
@@ -105,7 +105,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     this.#timers.clear('give-up');
     this.#timers.repeat('ping', this.#options.pingMs, () => this.#ping());
     for (const turn of this.#turns.values()) this.#send(turn);
-    for (const turnId of this.#stopping) socket.send({ type: 'abort', turnId });
+    for (const promptId of this.#stopping) socket.send({ type: 'abort', promptId });
   }
 
   channels(): Channel[] {
@@ -169,11 +169,11 @@ export class LinkedSession implements UpstreamSession, SocketListener {
         else this.#hand(said.promptId ?? data.promptId, said);
         break;
       case 'queue.withdrawn':
-        this.#stopping.delete(data.turnId as string);
+        this.#stopping.delete(data.promptId as string);
         this.#hand(data.promptId, said);
         break;
       case 'message.finalize':
-        this.#stopping.delete(said.turnId as string);
+        this.#stopping.delete(said.promptId as string);
         this.#hand(said.promptId, said);
         break;
       case 'queue.state':
@@ -226,7 +226,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
   #readStanding({ promptKnown, turnId, turnStatus }: Loose): void {
     if (typeof turnId !== 'string') return;
-    if (turnStatus === 'ended') this.#stopping.delete(turnId);
+    if (turnStatus === 'ended') this.#stopping.delete(promptKnown as string);
     const turn = this.#turns.get(promptKnown as string);
     if (!turn) return;
     turn.turnId = turnId;
@@ -240,7 +240,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   }
 
   #refused({ refused, promptId, turnId, code, error }: Loose): void {
-    if (refused === 'abort') this.#stopping.delete(turnId as string);
+    if (refused === 'abort') this.#stopping.delete(promptId as string);
     const turn =
       this.#turns.get(promptId as string) ??
       [...this.#turns.values()].find((one) => turnId !== undefined && one.turnId === turnId);
@@ -259,7 +259,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     const turn = this.#turns.get(promptId as string);
     if (!turn) return;
     const { seq, turnId = Object(event.data).turnId } = event;
-    if (typeof turnId === 'string') this.#learn(turn, turnId);
+    // The server may have called it something else, because the name was taken.
+    if (typeof turnId === 'string') turn.turnId = turnId;
     if (typeof seq !== 'number') {
       this.#tell(turn, event);
       return;
@@ -272,13 +273,6 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     turn.isCatchingUp = false;
     this.#attempts = 0;
     this.#tell(turn, event);
-  }
-
-  /** The server has called it something else, because the name was taken. */
-  #learn(turn: Turn, turnId: string): void {
-    if (turn.turnId === turnId) return;
-    if (this.#stopping.delete(turn.turnId)) this.#abort(turnId);
-    turn.turnId = turnId;
   }
 
   /** The server says so; before it has said anything, whoever was sent earlier comes first. */
@@ -297,12 +291,9 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #stop(turn: Turn): void {
     if (turn.wantsStop || turn.isClosed) return;
     turn.wantsStop = true;
-    this.#abort(turn.turnId);
-  }
-
-  #abort(turnId: string): void {
-    this.#stopping.add(turnId);
-    this.#socket?.send({ type: 'abort', turnId });
+    const { turnId: promptId } = turn.prompt;
+    this.#stopping.add(promptId);
+    this.#socket?.send({ type: 'abort', promptId });
   }
 
   #release(turn: Turn): void {
