@@ -16,7 +16,7 @@ type Work = {
 
 export type Doing = 'text' | 'question' | 'event' | 'end' | 'fail';
 
-export type ModelRunner = ReturnType<typeof createModelRunner>;
+type ModelRunner = ReturnType<typeof createModelRunner>;
 
 export function createModelRunner(rig: Pick<SessionRig, 'runner'>, runnerId: string) {
   let socket: TestSocket | undefined;
