@@ -16,8 +16,6 @@ type Work = {
 
 export type Doing = 'text' | 'question' | 'event' | 'end' | 'fail';
 
-type ModelRunner = ReturnType<typeof createModelRunner>;
-
 export function createModelRunner(rig: Pick<SessionRig, 'runner'>, runnerId: string) {
   let socket: TestSocket | undefined;
   let heard = 0;
