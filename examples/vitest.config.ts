@@ -9,6 +9,6 @@ export default defineConfig({
     hookTimeout: 180_000,
     // Each file starts a server, and one of them a whole build: one at a time, after everybody else.
     fileParallelism: false,
-    sequence: { groupOrder: 3 },
+    sequence: { groupOrder: 4 },
   },
 });

@@ -100,10 +100,15 @@ async function settle(file: string, told: Map<string, Told>) {
   let [broken, messages] = [0, 0];
   for (const sessionId of SESSIONS) {
     const client = await joinSession(server, { sessionId, query: '&dialect=v2' });
-    client.send({ type: 'prompt', content: `bursts ${DELTAS}`, promptId: 'last', turnId: 'last' });
+    client.send({
+      type: 'prompt',
+      content: `bursts ${DELTAS}`,
+      promptId: 'last',
+      turnId: 't-last',
+    });
     // What was left in the queue comes first.
     const isLast = ({ type, turnId }: { type: string; turnId?: unknown }) =>
-      type === 'message.finalize' && turnId === 'last';
+      type === 'message.finalize' && turnId === 't-last';
     const end = await client.until(isLast, 60_000);
     expect(end).toMatchObject({ reason: 'end_turn' });
     client.close();

@@ -2,25 +2,45 @@
  * A whole session stack in a process of its own, to be killed: `node session-process.ts FILE [PORT]`.
  * Says where it is, and on request how much memory it holds.
  */
+import { memoryTurnLog } from '../src/gateway/index.ts';
 import { sqliteSessionStore, startSessionStack } from '../src/runtimes/session-node.ts';
+import type { AgentDriver } from '../src/session/index.ts';
 import { scriptedDriver } from './scripted-driver.ts';
 
 const [file = ':memory:', port = '0'] = process.argv.slice(2);
 
+/** One that does not remember what it was asked: that would pass for a leak. */
+function createDriver(): AgentDriver {
+  const driver = scriptedDriver();
+  return {
+    ...driver,
+    async *prompt(prompt) {
+      driver.prompts.length = 0;
+      yield* driver.prompt(prompt);
+    },
+  };
+}
+
 const stack = await startSessionStack({
   port: Number(port),
   store: sqliteSessionStore({ file }),
-  driver: () => scriptedDriver(),
+  driver: createDriver,
   authenticate: ({ headers }) => {
     const id = headers.get('authorization')?.replace('Bearer ', '');
     return id ? { id } : null;
   },
   sessions: { timing: { lingerMs: 600_000 } },
+  // What is kept of ended turns for those who come back would pass for a leak.
+  gateway: { log: memoryTurnLog({ retentionMs: 0 }) },
   shutdownMs: 1_000,
 });
 
-process.on('message', () => {
-  gc?.();
+process.on('message', async () => {
+  // One collection makes work for the next.
+  for (let pass = 0; pass < 8; pass++) {
+    gc?.();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
   const { heapUsed, rss } = process.memoryUsage();
   process.send?.({ heapUsed, rss, sessions: stack.sessions.sessionCount });
 });
