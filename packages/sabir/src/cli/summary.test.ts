@@ -17,7 +17,7 @@ function summarize(options: Partial<SummaryOptions> = {}): string {
 
 describe('the summary', () => {
   it('tells what is served, and where', () => {
-    const lines = summarize({ agent: 'OpenCode in /work', model: 'a/b' }).split('\n');
+    const lines = summarize({ agent: 'OpenCode in /srv', model: 'a/b' }).split('\n');
     for (const words of [
       `Page       ${URL}/`,
       `POST ${URL}/api/sessions/:id/chat`,
@@ -25,7 +25,7 @@ describe('the summary', () => {
       'ws://127.0.0.1:3000/api/sessions/:id/ws?role=client',
       `${URL}/healthz`,
       'Database   /data/sabir.db',
-      'Agent      OpenCode in /work, a/b',
+      'Agent      OpenCode in /srv, a/b',
       'everybody on this machine, as owner',
     ]) {
       expect(lines.filter((line) => line.includes(words)).length, words).toBe(1);
