@@ -310,6 +310,8 @@ describe('what is too much, or makes no sense', () => {
     expect(ann.last('message.finalize')).toMatchObject({ turnId: 't1', code: 'turn-too-large' });
     expect(ann.of('message.part.text-delta')).toEqual([]);
     expect(runner.last('abort')).toMatchObject({ turnId: 't1' });
+    // Said again, it is still only its own turn's.
+    runner.say(text('t1', 'x'.repeat(600)));
     runner.say(end('t2'));
     expect(rig.storage.turn('t2')).toMatchObject({ reason: 'end_turn' });
     // It belongs to no turn, so there is none to fail: it is told to nobody.

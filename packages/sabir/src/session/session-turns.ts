@@ -187,16 +187,20 @@ export class SessionTurns {
   }
 
   #hear(frame: string): void {
-    if (frame.length > this.#options.limits.eventBytes) {
-      this.#stopShort(TURN_TOO_LARGE);
-      return;
-    }
     const heard = this.runner.read(frame);
     if (heard?.kind === 'hello') this.#greet(heard.event as unknown as RunnerHello);
     else if (heard) {
-      this.#take(heard.kind, heard.event);
+      if (frame.length <= this.#options.limits.eventBytes) this.#take(heard.kind, heard.event);
+      // Said again after a drop, it may be of a turn that has ended.
+      else if (heard.kind === 'turn' && this.#isOfCurrent(heard.event)) {
+        this.#stopShort(TURN_TOO_LARGE);
+      }
       this.runner.acknowledgeSoon();
     }
+  }
+
+  #isOfCurrent(event: RunnerEvent): boolean {
+    return this.#current !== undefined && isOfTurn(event, this.#current, this.runner.isNamed);
   }
 
   #take(kind: 'turn' | 'about' | 'domain', event: RunnerEvent): void {
@@ -205,7 +209,7 @@ export class SessionTurns {
       if (event.type === 'models') this.models = event.models;
       this.#options.clients.broadcast(event);
     } else if (event.type === 'agentStatus') this.#tellAgentStatus(event);
-    else if (current && (kind === 'about' || isOfTurn(event, current, this.runner.isNamed))) {
+    else if (current && (kind === 'about' || this.#isOfCurrent(event))) {
       const end = endOf(event, current);
       // One of another make does not say hello: it goes on, or it does not.
       if (end || kind === 'turn') this.#waits.stop('return');
