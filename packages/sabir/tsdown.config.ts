@@ -9,6 +9,7 @@ export default defineConfig({
     'src/sources/openai-agents/index.ts',
     'src/sources/opencode/index.ts',
     'src/gateway/index.ts',
+    'src/turns/redis/index.ts',
     'src/session/index.ts',
     'src/session/ai-sdk.ts',
     'src/contract/index.ts',

@@ -161,6 +161,13 @@ export const LOG_FAILED = {
   userMessage: 'The answer could not be stored.',
   remedy: 'Check the store behind the turn log, then send again.',
 } as const;
+export const LOG_UNAVAILABLE = {
+  code: 'log-unavailable',
+  status: 503,
+  retryable: true,
+  userMessage: 'The server cannot reach its store at the moment. Try again in a while.',
+  remedy: 'Check that the store behind the turn log runs and can be reached, then send again.',
+} as const;
 export const ATTACHMENTS_TOO_LARGE = {
   code: 'attachments-too-large',
   status: 413,
@@ -318,6 +325,7 @@ export type ErrorKind =
   | typeof NOT_FOUND
   | typeof VIEWER_TOO_SLOW
   | typeof LOG_FAILED
+  | typeof LOG_UNAVAILABLE
   | typeof ATTACHMENTS_TOO_LARGE
   | typeof QUESTION_ANSWERED
   | typeof QUESTION_EXPIRED

@@ -23,6 +23,20 @@ export function describeTurnLogCommands({ open }: Suite): void {
     expect(received).toEqual([...answers, { type: 'stop', reason: 'asked' }]);
   });
 
+  it('but of the answers to a question the first alone', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const answers = await Promise.all(
+      [1, 2, 3].map((at) => log.command(writer.turnId, { ...answer(0), answer: at })),
+    );
+    expect(answers).toEqual([true, false, false]);
+    expect(await log.command(writer.turnId, answer(1))).toBe(true);
+    await writer.close(FINISHED);
+    const received: unknown[] = [];
+    for await (const command of writer.commands()) received.push(command);
+    expect(received).toEqual([{ ...answer(0), answer: 1 }, answer(1)]);
+  });
+
   it('to a writer that waits for one', async () => {
     const log = await open();
     const writer = await beginTurn(log);

@@ -69,8 +69,9 @@ function describeBeginning({ open, shortMs }: Suite): void {
     const log = await open();
     const same = request();
     const before = Date.now();
-    const { turnId, append } = await beginTurn(log, same);
-    await append(OPENING);
+    const writer = await beginTurn(log, same);
+    const { turnId } = writer;
+    await writer.append(OPENING);
     const expected: TurnInfo = { ...same, turnId, lastSeq: 2, startedAt: expect.any(Number) };
     const again = (await log.begin(same)) as { existing: TurnInfo };
     expect(again.existing).toEqual(expected);
@@ -162,6 +163,22 @@ function describeBeginning({ open, shortMs }: Suite): void {
     }
     expect(ids.size).toBe(places.length);
     expect(await log.latest('elsewhere', 'b')).toBeUndefined();
+  });
+
+  it('and tells which of a chat are live, the oldest first', async () => {
+    const log = await open();
+    if (!log.live) return;
+    const [first, second, third] = [
+      await beginTurn(log),
+      await beginTurn(log),
+      await beginTurn(log),
+    ];
+    await beginTurn(log, { chatId: 'other' });
+    await second.append(WHOLE_TURN);
+    await second.close(FINISHED);
+    const live = await log.live('s', 'c');
+    expect(live.map(({ turnId }) => turnId)).toEqual([first.turnId, third.turnId]);
+    expect(await log.live('elsewhere', 'c')).toEqual([]);
   });
 
   it('under ids that nobody guesses', async () => {

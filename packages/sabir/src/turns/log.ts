@@ -2,7 +2,7 @@
  * A turn is an append-only log of chunks. Write to the log, then read from the log.
  *
  * Whoever sends, watches, comes back or joins late reads the same log by the same path, each from a
- * cursor of its own. `memory.ts` keeps turns in this process.
+ * cursor of its own. `memory.ts` keeps turns in this process, `redis/` in a store that several share.
  */
 import type { Chunk } from '../chunks.ts';
 import type { TurnOutcome } from '../outcome.ts';
@@ -21,9 +21,14 @@ export type BeginTurn = {
   requestId: string;
   /** The id of the message that the turn writes, unless its source names one. */
   messageId: string;
+  /**
+   * What another process needs to go on with the turn when the one that began it is gone. JSON, which
+   * the log only keeps.
+   */
+  origin?: unknown;
 };
 
-export type TurnInfo = BeginTurn & {
+export type TurnInfo = Omit<BeginTurn, 'origin'> & {
   turnId: string;
   /** The highest number written so far; 0 while there is none. */
   lastSeq: number;
@@ -32,6 +37,17 @@ export type TurnInfo = BeginTurn & {
   /** Both are there once the turn has ended. */
   endedAt?: number;
   outcome?: TurnOutcome;
+};
+
+/** A live turn whose writer has gone, and the writer for whoever goes on with it. */
+export type OrphanedTurn = {
+  turn: TurnInfo;
+  /** As it was begun with. */
+  origin: unknown;
+  /** As it was last appended with; 0 if it never was. */
+  mark: number;
+  /** Holds the lease from now on. Its commands are all that the turn was ever given. */
+  writer: TurnWriter;
 };
 
 /**
@@ -46,7 +62,8 @@ export type TurnInfo = BeginTurn & {
  *   ran out MUST be ended by whoever notices: closings for what is open, outcome `lost`. The writer
  *   that lost it gets `turn-fenced` from then on, and nothing it does is kept;
  * - MUST deliver every command that `command` said true to, once and in order, also one that came
- *   before the writer listened; MUST say false for a turn that is unknown or has ended;
+ *   before the writer listened; MUST say false for a turn that is unknown or has ended, and for any
+ *   but the first answer to a question;
  * - MUST refuse an append past `maxTurnBytes` with `turn-too-large`, and still take the closings;
  * - MUST forget ended turns by their retention time, and earlier when they are too many bytes;
  * - MUST NOT merge or renumber what is stored: compaction happens when reading;
@@ -70,6 +87,19 @@ export interface AnyTurnLog {
    */
   read(turnId: string, after: number, signal: AbortSignal): AsyncIterable<LoggedChunk[]>;
   command(turnId: string, command: TurnCommand): Promise<boolean>;
+  /**
+   * The turns of a chat that have not ended, wherever they run; the oldest first. Optional: without
+   * it only the latest is known beside those that run in this process.
+   */
+  live?(sessionId: string, chatId: string): Promise<TurnInfo[]>;
+  /** Whether another process reads this turn. Only for logs that several processes share. */
+  isReadElsewhere?(turnId: string): Promise<boolean>;
+  /**
+   * Whoever notices a turn whose writer has gone gives it to `adopt` first: one that says true sees
+   * to its end, and what is not adopted is ended as lost. Gives what takes it back. Only for logs
+   * that several processes share; they look for such turns by themselves, viewers or none.
+   */
+  onOrphan?(adopt: (orphan: OrphanedTurn) => Promise<boolean>): () => void;
   /** Lets go of everything. Readers end. */
   close?(): Promise<void>;
 }
@@ -81,12 +111,19 @@ export interface TurnLog extends AnyTurnLog {
 
 export interface TurnWriter {
   readonly turnId: string;
-  /** Resolves with the number of the last chunk once the store has all of them. */
-  append(chunks: Chunk[]): Promise<number>;
+  /** How often `append` or `renew` has to be heard at least. Every two seconds unless set. */
+  readonly renewMs?: number;
+  /**
+   * Resolves with the number of the last chunk once the store has all of them. `mark` is kept in the
+   * same step, for whoever goes on with the turn when this writer is gone.
+   */
+  append(chunks: Chunk[], mark?: number): Promise<number>;
   /** Extends the lease of a turn that has nothing to write. */
   renew(): Promise<void>;
   /** Ends when the turn has ended. */
   commands(): AsyncIterable<TurnCommand>;
+  /** Gives the turn up without ending it: somebody else who shares the log goes on with it. */
+  release?(): Promise<void>;
   /** The turn has ended; what closes it is written already. Later calls do nothing. */
   close(outcome: TurnOutcome): Promise<void>;
 }

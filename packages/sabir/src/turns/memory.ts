@@ -5,8 +5,8 @@ import { chunkBytes, isClosing } from './chunk-bytes.ts';
 import { CommandQueue } from './command-queue.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
 import { closingsOf } from './lost.ts';
-import { MemoryReader, numberedFrom, type ReadableTurn } from './memory-reader.ts';
 import { startTimeout, type Timer } from './timers.ts';
+import { numberedFrom, type ReadableTurn, TurnReader } from './turn-reader.ts';
 
 export type MemoryTurnLogOptions = {
   /** A turn past it is refused. 16 MB unless set. */
@@ -29,6 +29,8 @@ type Turn = ReadableTurn & {
   chat: Chat;
   bytes: number;
   commands: CommandQueue;
+  /** The questions that somebody has answered. */
+  answered: Set<string>;
   leaseEnd: number;
   leaseTimer: Timer | undefined;
 };
@@ -171,6 +173,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       isLetGo: false,
       waiting: new Set(),
       commands: new CommandQueue(),
+      answered: new Set(),
       leaseEnd: startedAt + leaseMs,
       leaseTimer: undefined,
     };
@@ -231,12 +234,20 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       const turn = find(turnId);
       return turn && { ...turn.info };
     },
-    read: (turnId, after, signal) => new MemoryReader(find(turnId), after, signal),
+    read: (turnId, after, signal) => new TurnReader(find(turnId), after, signal),
     async command(turnId: string, command: TurnCommand) {
       const turn = find(turnId);
       if (!turn || turn.isEnded) return false;
+      if (command.type === 'answer') {
+        if (turn.answered.has(command.questionId)) return false;
+        turn.answered.add(command.questionId);
+      }
       turn.commands.push(command);
       return true;
+    },
+    async live(sessionId, chatId) {
+      const { turns: all = [] } = chatOf(sessionId, chatId) ?? {};
+      return [...all].filter((turn) => isLive(turn)).map(({ info }) => ({ ...info }));
     },
     async close() {
       isClosed = true;

@@ -54,6 +54,12 @@ export interface UpstreamTurn {
   /** The prompt waits behind others: silence means nothing yet. */
   readonly isQueued: boolean;
   /**
+   * The place of the latest event among the turn's, as `attach` would tell them again: the first is
+   * 1. What has no place there, like a word about the queue, does not change it. Needed where the
+   * session can `attach`.
+   */
+  readonly position?: number;
+  /**
    * Without a reason, somebody asked for it. With one, which is a `SabirError`, nobody did: the turn
    * was lost, and what it waited for may go on some other time.
    */
@@ -88,6 +94,11 @@ export interface UpstreamSession {
   readonly isBusy?: boolean;
   prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn;
   /**
+   * Goes on with a turn that another process has prompted, and tells it from its first event; a
+   * prompt that never arrived is sent. Without it a turn is lost with the process that began it.
+   */
+  attach?(prompt: Prompt, sink: TurnSink): UpstreamTurn;
+  /**
    * The messages so far, without the answer that is being written, as this user may see them; of one
    * channel, where there are several.
    */
@@ -113,6 +124,8 @@ export interface UpstreamSession {
  * - MUST, on `stop`, stop that turn and no other: a prompt that is still queued is withdrawn, or
  *   stopped as soon as it begins, also when its turn is released before that: the session says so
  *   with `isBusy`;
+ * - MUST, if it can `attach`, tell the very events that the first telling told, at the same places,
+ *   and take answers and a stop that it has had already without harm;
  * - MUST give a session to nobody but the identity it was opened for;
  * - MUST NOT call a sink after its `release`, nor from inside `prompt`;
  * - MUST NOT hold anything after `close`: no socket, no timer, no listener.

@@ -9,7 +9,12 @@ export type ReadableTurn = {
   /** The log was closed: nothing more is given, though there may be more. */
   isLetGo: boolean;
   /** Readers that have read all there is. */
-  waiting: Set<MemoryReader>;
+  waiting: Set<TurnReader>;
+  /** It cannot be read any further. */
+  failure?: unknown;
+  /** A reader has come, and another time that it has gone: for turns that are held while read. */
+  joined?(): void;
+  left?(): void;
 };
 
 type Result = IteratorResult<LoggedChunk[], undefined>;
@@ -27,9 +32,9 @@ const DONE: Result = { done: true, value: undefined };
 
 /**
  * One reader's way through a turn. Not a generator: that could not be left while it waits, and
- * costs more promises a batch. Holds the turn, not the log.
+ * costs more promises a batch. Holds the turn, not the log that keeps it.
  */
-export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefined> {
+export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefined> {
   #turn: ReadableTurn | undefined;
   /** How many chunks it has been given; the next is at this index. */
   #cursor: number;
@@ -37,11 +42,20 @@ export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefi
   #isListening = false;
   #pending: Promise<Result> | undefined;
   #resolve: ((result: Result) => void) | undefined;
+  #reject: ((error: unknown) => void) | undefined;
 
   constructor(turn: ReadableTurn | undefined, after: number, signal: AbortSignal) {
     this.#turn = turn;
     this.#cursor = Math.max(0, Math.floor(after) || 0);
     this.#signal = signal;
+    if (!turn?.left) return;
+    if (signal.aborted) {
+      this.#turn = undefined;
+      return;
+    }
+    // It may be left while it does not wait, by whoever never asks for more.
+    turn.joined?.();
+    this.#listen();
   }
 
   [Symbol.asyncIterator](): this {
@@ -58,14 +72,25 @@ export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefi
       this.#cursor += value.length;
       return Promise.resolve({ done: false, value });
     }
+    if (turn.failure !== undefined) return this.#fail(turn.failure);
     if (turn.isEnded) return this.return();
     turn.waiting.add(this);
-    if (!this.#isListening) this.#signal.addEventListener('abort', this.#leave);
-    this.#isListening = true;
-    this.#pending = new Promise((resolve) => {
+    this.#listen();
+    this.#pending = new Promise((resolve, reject) => {
       this.#resolve = resolve;
+      this.#reject = reject;
     });
     return this.#pending;
+  }
+
+  #listen(): void {
+    if (!this.#isListening) this.#signal.addEventListener('abort', this.#leave);
+    this.#isListening = true;
+  }
+
+  #fail(failure: unknown): Promise<never> {
+    this.#leave();
+    return Promise.reject(failure);
   }
 
   /** The turn has grown by the batch, or has ended. Called while it waits. */
@@ -79,6 +104,11 @@ export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefi
       this.#cursor = length;
       turn.waiting.delete(this);
       this.#settle({ done: false, value });
+    } else if (turn.failure !== undefined) {
+      const reject = this.#reject;
+      this.#resolve = undefined;
+      this.#leave();
+      reject?.(turn.failure);
     } else if (turn.isEnded) this.#leave();
   }
 
@@ -88,8 +118,10 @@ export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefi
   }
 
   #leave = (): void => {
-    this.#turn?.waiting.delete(this);
+    const turn = this.#turn;
     this.#turn = undefined;
+    turn?.waiting.delete(this);
+    turn?.left?.();
     if (this.#isListening) this.#signal.removeEventListener('abort', this.#leave);
     this.#isListening = false;
     this.#settle(DONE);
@@ -98,6 +130,7 @@ export class MemoryReader implements AsyncIterableIterator<LoggedChunk[], undefi
   #settle(result: Result): void {
     const resolve = this.#resolve;
     this.#resolve = undefined;
+    this.#reject = undefined;
     this.#pending = undefined;
     resolve?.(result);
   }

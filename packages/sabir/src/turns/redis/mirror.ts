@@ -1,0 +1,210 @@
+import type { Chunk } from '../../chunks.ts';
+import { LOG_FAILED, SabirError } from '../../errors.ts';
+import { startTimeout, type Timer } from '../timers.ts';
+import type { ReadableTurn, TurnReader } from '../turn-reader.ts';
+import { numberedFrom } from '../turn-reader.ts';
+import { decodeBatch } from './codec.ts';
+
+export type MirrorNeeds = {
+  /**
+   * Everything after `after` that is stored, and whether that is all there will be. What was there
+   * once (`isKnown`) may be read to its end, though nobody else is told of it any more.
+   */
+  fetch(after: number, isKnown: boolean, isWanted: () => boolean): Promise<Fetched>;
+  /** Resolves when nothing that is published from now on is missed. */
+  listen(): Promise<unknown>;
+  /** Called once, when nobody reads any more. */
+  leave(): void;
+};
+
+export type Fetched = {
+  entries: Entry[];
+  /** The turn is not there any more, or never was. */
+  isGone: boolean;
+  isEnded: boolean;
+  lastSeq: number;
+  /** When to look again, should nothing be heard: its writer may have gone. */
+  lookAgainMs: number;
+};
+
+/** An append, under the number of its last chunk. */
+export type Entry = { last: number; stored: string };
+
+/** Whoever comes back soon finds it as it was. */
+const LINGER_MS = 2_000;
+
+/**
+ * What this process knows of a turn that is read here: one for all its readers, filled from the
+ * stream and kept up to date by what is published. The stream is the truth, what is published a
+ * hint: where one is missed or something is doubtful, the stream is read.
+ */
+export class Mirror implements ReadableTurn {
+  readonly chunks: Chunk[] = [];
+  readonly waiting = new Set<TurnReader>();
+  isEnded = false;
+  isLetGo = false;
+  failure: unknown;
+  #needs: MirrorNeeds;
+  #readers = 0;
+  #isLeft = false;
+  #isListening = false;
+  #isKnown = false;
+  #isFetching = false;
+  /** Something was heard while the stream was being read. */
+  #isStale = false;
+  /** How often in a row nothing was there, though something should have been. */
+  #fruitless = 0;
+  #look: Timer | undefined;
+  #linger: Timer | undefined;
+
+  constructor(needs: MirrorNeeds) {
+    this.#needs = needs;
+    void this.#fetch();
+  }
+
+  /** Nobody may read it any more: a new one is needed. */
+  get isOver(): boolean {
+    return this.#isLeft || this.isLetGo || this.failure !== undefined;
+  }
+
+  joined(): void {
+    this.#readers++;
+    this.#linger?.clear();
+  }
+
+  left(): void {
+    if (--this.#readers > 0) return;
+    if (this.isEnded || this.isOver) this.#leave();
+    else this.#linger = startTimeout(LINGER_MS, () => this.#leave());
+  }
+
+  /** What was published: the number of the last chunk, then what was stored if it is not too long. */
+  hear(message: string): void {
+    if (this.#isLeft || this.isEnded) return;
+    if (message.startsWith('e')) {
+      if (Number(message.slice(1)) === this.chunks.length && !this.#isFetching) this.#end();
+      else void this.#fetch();
+      return;
+    }
+    const space = message.indexOf(' ');
+    if (space < 0) {
+      if (Number(message) > this.chunks.length || message === '') void this.#fetch();
+      return;
+    }
+    const last = Number(message.slice(0, space));
+    if (last <= this.chunks.length) return;
+    const before = this.chunks.length;
+    if (this.#isFetching || !this.#add(last, message.slice(space + 1))) void this.#fetch();
+    else this.#wake(before);
+  }
+
+  /** Something may have been missed. */
+  refresh(): void {
+    if (!this.isEnded) void this.#fetch();
+  }
+
+  /** The log is closed. */
+  letGo(): void {
+    this.isLetGo = true;
+    this.isEnded = true;
+    this.#wakeAll();
+    this.#leave();
+  }
+
+  /** False if something before it is missing. */
+  #add(last: number, stored: string): boolean {
+    const { chunks } = this;
+    const batch = decodeBatch(stored);
+    const before = last - batch.length;
+    if (before > chunks.length) return false;
+    for (let at = chunks.length - before; at < batch.length; at++) chunks.push(batch[at] as Chunk);
+    return true;
+  }
+
+  async #fetch(): Promise<void> {
+    if (this.#isFetching) {
+      this.#isStale = true;
+      return;
+    }
+    this.#isFetching = true;
+    const before = this.chunks.length;
+    try {
+      do {
+        this.#isStale = false;
+        const found = await this.#needs.fetch(
+          this.chunks.length,
+          this.#isKnown,
+          () => !this.#isLeft,
+        );
+        if (this.#isLeft || this.isEnded) return;
+        if (this.#take(found)) break;
+        // What is published between the reading and the listening would be missed.
+        if (!this.#isListening) {
+          this.#wake(before);
+          await this.#needs.listen();
+          this.#isListening = true;
+          this.#isStale = true;
+        }
+      } while (this.#isStale && !this.#isLeft);
+    } catch (error) {
+      this.failure = error;
+    } finally {
+      this.#isFetching = false;
+    }
+    if (this.failure !== undefined || this.isEnded) {
+      this.#stopLooking();
+      this.#wakeAll();
+      if (this.#readers <= 0) this.#leave();
+    } else this.#wake(before);
+  }
+
+  /** True if that was all. */
+  #take({ entries, isGone, isEnded, lastSeq, lookAgainMs }: Fetched): boolean {
+    for (const { last, stored } of entries) {
+      if (last > this.chunks.length && !this.#add(last, stored)) throw new SabirError(LOG_FAILED);
+    }
+    if (isGone || (isEnded && this.chunks.length >= lastSeq)) {
+      this.isEnded = true;
+      return true;
+    }
+    this.#isKnown = true;
+    const isBehind = this.chunks.length < lastSeq;
+    this.#fruitless = isBehind && entries.length === 0 ? this.#fruitless + 1 : 0;
+    // The store has lost what it had acknowledged.
+    if (this.#fruitless > 2) throw new SabirError(LOG_FAILED);
+    this.#isStale ||= isBehind;
+    this.#look?.clear();
+    this.#look = startTimeout(lookAgainMs, () => void this.#fetch());
+    return false;
+  }
+
+  #stopLooking(): void {
+    this.#look?.clear();
+    this.#look = undefined;
+  }
+
+  #end(): void {
+    this.isEnded = true;
+    this.#stopLooking();
+    this.#wakeAll();
+    if (this.#readers <= 0) this.#leave();
+  }
+
+  #wake(before: number): void {
+    if (this.waiting.size === 0 || this.chunks.length === before) return;
+    const batch = numberedFrom(this.chunks, before);
+    for (const reader of this.waiting) reader.wake(batch);
+  }
+
+  #wakeAll(): void {
+    for (const reader of this.waiting) reader.wake(undefined);
+  }
+
+  #leave(): void {
+    if (this.#isLeft) return;
+    this.#isLeft = true;
+    this.#linger?.clear();
+    this.#stopLooking();
+    this.#needs.leave();
+  }
+}

@@ -1,0 +1,318 @@
+import { LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../errors.ts';
+import { createId } from '../../id.ts';
+import type { Logger } from '../../translator.ts';
+import type { BeginTurn, TurnCommand, TurnInfo, TurnLog } from '../log.ts';
+import { TurnReader } from '../turn-reader.ts';
+import { createLink, type RedisClient } from './client.ts';
+import { type Known, readInfo } from './info.ts';
+import { createKeys, createToken, createTurnId } from './keys.ts';
+import { type Entry, type Fetched, Mirror } from './mirror.ts';
+import { createNews } from './news.ts';
+import { createOrphanage } from './orphans.ts';
+import { BEGIN, CALL_OFF, COMMAND, LOOK, OTHERS, RETAIN } from './scripts.ts';
+import { createStore } from './store.ts';
+import { RedisTurnWriter } from './writer.ts';
+
+export type RedisTurnLogOptions = {
+  /**
+   * A connected client of `redis` or of `ioredis`, or of a cluster. Yours: it is not closed. A
+   * second connection is opened beside it with `duplicate()`, to listen.
+   */
+  client: RedisClient;
+  /** What the names of all keys begin with. Default `sabir`. */
+  prefix?: string;
+  /** A turn past it is refused. 16 MB unless set. */
+  maxTurnBytes?: number;
+  /** How long an ended turn can still be read. A minute unless set. */
+  retentionMs?: number;
+  /** How much of ended turns is kept in all; the oldest go first. 256 MB unless set. */
+  retainedBytes?: number;
+  /** For how long a request that is sent again gets the turn that answered it. 10 s unless set. */
+  dedupeMs?: number;
+  /**
+   * How long nothing may be heard of a turn's gateway before another takes the turn, or ends it. 10 s
+   * unless set: longer than the longest pause that a gateway may make.
+   */
+  leaseMs?: number;
+  /** How long a request waits for Redis before it is refused. 3 s unless set. */
+  answerMs?: number;
+  /** How long running turns and their viewers wait for Redis to come back. A minute unless set. */
+  outageMs?: number;
+  logger?: Logger;
+};
+
+const MEGABYTE = 1024 * 1024;
+/** What has ended is kept a little longer than it is told of: whoever reads it may be behind. */
+const LAST_READ_MS = 10_000;
+/** So many entries of a stream are read at once. */
+const PAGE = 1_000;
+/** Somebody else may begin, end or take a turn in between; not for ever. */
+const MOST_TRIES = 10;
+
+/**
+ * Turns in Redis: any gateway can serve any viewer, and a turn outlives the process that began it.
+ * What was acknowledged is kept as Redis keeps it (`appendfsync always` for all of it).
+ *
+ * @example
+ * const client = await createClient({ url: 'redis://…' }).connect();
+ * createChatGateway({ log: redisTurnLog({ client }), … });
+ */
+export function redisTurnLog(options: RedisTurnLogOptions): TurnLog & { close(): Promise<void> } {
+  const { prefix = 'sabir', maxTurnBytes = 16 * MEGABYTE, leaseMs = 10_000, logger } = options;
+  const { retentionMs = 60_000, dedupeMs = 10_000, retainedBytes = 256 * MEGABYTE } = options;
+  const { answerMs = 3_000, outageMs = 60_000 } = options;
+  const keys = createKeys(prefix);
+  const processId = createId();
+  const inbox = keys.ofInbox(processId);
+  const link = createLink(options.client);
+  const store = createStore(link, { answerMs, outageMs });
+  const news = createNews(options.client, store, `${inbox}:probe`);
+  const keepMs = retentionMs + LAST_READ_MS;
+  const liveMs = leaseMs + keepMs + outageMs;
+  const mirrors = new Map<string, Mirror>();
+  const writers = new Map<string, RedisTurnWriter>();
+  let isListening = false;
+  let isClosed = false;
+  let quietUntil = 0;
+  // While Redis was away nobody could renew a lease: everybody gets the time to.
+  link.onReady(() => {
+    quietUntil = Date.now() + leaseMs;
+  });
+
+  /** Commands for the turns that are written here. Those that are missed are seen at a renewal. */
+  function listenForCommands(): void {
+    if (isListening) return;
+    isListening = true;
+    const pullAll = () => {
+      for (const writer of writers.values()) writer.pull();
+    };
+    news
+      .listen(inbox, (turnId) => writers.get(turnId)?.pull(), pullAll)
+      .then(pullAll)
+      .catch(() => {
+        isListening = false;
+      });
+  }
+
+  function createWriter(
+    info: Pick<TurnInfo, 'turnId' | 'sessionId' | 'chatId' | 'requestId' | 'lastSeq'>,
+    token: string,
+    mark: number,
+  ): RedisTurnWriter {
+    const { turnId, sessionId, chatId, requestId, lastSeq } = info;
+    const writer = new RedisTurnWriter({
+      ...{ store, turnId, token, lastSeq, mark, leaseMs, liveMs, keepMs, maxTurnBytes },
+      keys: {
+        ...keys.ofTurn(turnId),
+        chat: keys.ofChat(sessionId, chatId),
+        request: keys.ofRequest(sessionId, chatId, requestId),
+      },
+      onClosed: (bytes) => retain(turnId, bytes),
+      onReleased() {
+        inBackground(store.send(keys.live, 'ZADD', keys.live, 0, turnId));
+        inBackground(store.send(keys.orphans, 'PUBLISH', keys.orphans, turnId));
+      },
+      onDone: () => void (writers.get(turnId) === writer && writers.delete(turnId)),
+    });
+    writers.set(turnId, writer);
+    listenForCommands();
+    return writer;
+  }
+
+  /** Ended turns are forgotten by their time; here earlier, when they are too many bytes. */
+  async function retain(turnId: string, bytes: number): Promise<void> {
+    inBackground(store.send(keys.live, 'ZREM', keys.live, turnId));
+    if (retainedBytes === Number.POSITIVE_INFINITY) return;
+    const argv = [turnId, bytes, retainedBytes, keepMs];
+    try {
+      const run = () => store.run(RETAIN, [keys.ended, keys.endedBytes], argv);
+      for (const id of (await store.ask(run)) as string[]) {
+        const { turn, chunks, commands, readers } = keys.ofTurn(id);
+        inBackground(store.send(turn, 'UNLINK', turn, chunks, commands, readers));
+      }
+    } catch (error) {
+      // They expire all the same.
+      logger?.warn('ended turns could not be counted', { error });
+    }
+  }
+
+  async function look(turnId: string, asReader = false): Promise<Known | undefined> {
+    const { turn, readers } = keys.ofTurn(turnId);
+    const argv = [asReader ? processId : '', 2 * leaseMs, liveMs];
+    const [now, fields] = (await store.run(LOOK, [turn, readers], argv)) as [unknown, unknown];
+    return readInfo(turnId, now, fields);
+  }
+
+  async function readEntries(turnId: string, after: number): Promise<Entry[]> {
+    const { chunks } = keys.ofTurn(turnId);
+    const entries: Entry[] = [];
+    for (let from = after; ; ) {
+      const args = ['XRANGE', chunks, `(${from}`, '+', 'COUNT', PAGE];
+      const page = (await store.send(chunks, ...args)) as [string, string[]][];
+      for (const [id, [, stored = '']] of page)
+        entries.push({ last: Number.parseInt(id, 10), stored });
+      if (page.length < PAGE) return entries;
+      from = entries.at(-1)?.last ?? from;
+    }
+  }
+
+  const orphanage = createOrphanage({
+    ...{ store, keys, leaseMs, liveMs, inbox, logger, news, look, readEntries, createWriter },
+    isQuiet: () => Date.now() < quietUntil,
+  });
+
+  /** What is there, after a look at whether its writer is. */
+  async function find(turnId: string): Promise<Known | undefined> {
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const known = await store.ask(() => look(turnId));
+      if (!known || isForgotten(known)) return undefined;
+      if (known.endedAgo !== undefined || known.leaseLeft > 0) return known;
+      if (!(await orphanage.settle(turnId))) return known;
+    }
+    throw new SabirError(LOG_UNAVAILABLE);
+  }
+
+  function isForgotten({ endedAgo }: Known): boolean {
+    return endedAgo !== undefined && endedAgo >= retentionMs;
+  }
+
+  async function fetch(turnId: string, after: number, isKnown: boolean): Promise<Fetched> {
+    const [known, entries] = await Promise.all([look(turnId, true), readEntries(turnId, after)]);
+    const isGone = !known || (!isKnown && isForgotten(known));
+    if (isGone) return { entries: [], isGone, isEnded: true, lastSeq: 0, lookAgainMs: 0 };
+    const isEnded = known.endedAgo !== undefined;
+    const isLost = !isEnded && known.leaseLeft <= 0;
+    if (isLost && (await orphanage.settle(turnId))) return fetch(turnId, after, isKnown);
+    const lookAgainMs = isLost ? leaseMs / 2 : Math.max(known.leaseLeft, 10);
+    return { entries, isGone, isEnded, lastSeq: known.info.lastSeq, lookAgainMs };
+  }
+
+  function mirrorOf(turnId: string): Mirror {
+    const there = mirrors.get(turnId);
+    if (there && !there.isOver) return there;
+    const { channel, readers } = keys.ofTurn(turnId);
+    const mirror: Mirror = new Mirror({
+      fetch: (after, isKnown, isWanted) =>
+        store.insist(() => fetch(turnId, after, isKnown), { isWanted }),
+      listen: () =>
+        news.listen(
+          channel,
+          (message) => mirror.hear(message),
+          () => mirror.refresh(),
+        ),
+      leave() {
+        if (mirrors.get(turnId) !== mirror) return;
+        mirrors.delete(turnId);
+        news.leave(channel);
+        if (!isClosed) inBackground(store.send(readers, 'ZREM', readers, processId));
+      },
+    });
+    mirrors.set(turnId, mirror);
+    return mirror;
+  }
+
+  async function begin(info: BeginTurn) {
+    if (isClosed) throw new SabirError(SHUTTING_DOWN);
+    await store.untilReady();
+    const { sessionId, chatId, requestId, messageId, origin } = info;
+    const turnId = createTurnId(sessionId, chatId);
+    const token = createToken();
+    const own = keys.ofTurn(turnId).turn;
+    const place = [keys.ofChat(sessionId, chatId), keys.ofRequest(sessionId, chatId, requestId)];
+    const times = [leaseMs, liveMs, Math.min(dedupeMs, retentionMs)];
+    const fields = [sessionId, chatId, requestId, messageId, JSON.stringify(origin ?? null), inbox];
+    // Before it is begun: one that is in there and was never begun is taken out by whoever looks.
+    const due = Date.now() + leaseMs;
+    inBackground(store.send(keys.live, 'ZADD', keys.live, due, turnId));
+    let candidate = '';
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const all = [candidate ? keys.ofTurn(candidate).turn : own, own, ...place];
+      const argv = [turnId, candidate, token, ...times, ...fields];
+      const run = () => store.run(BEGIN, all, argv);
+      const [what, now, found] = (await store.insist(run, { ms: answerMs }).catch((error) => {
+        // Nobody knows whether it was begun: nobody is to wait for it.
+        inBackground(store.insist(() => store.run(CALL_OFF, [own], [token])));
+        throw error;
+      })) as [string, unknown, unknown];
+      if (what === 'begun') {
+        return { writer: createWriter({ ...info, turnId, lastSeq: 0 }, token, 0) };
+      }
+      if (what === 'existing') {
+        inBackground(store.send(keys.live, 'ZREM', keys.live, turnId));
+        const known = readInfo(candidate, now, found);
+        if (known) return { existing: known.info };
+      } else if (what === 'orphan') {
+        const isSettled = await orphanage.settle(candidate);
+        const known = isSettled ? undefined : await store.ask(() => look(candidate));
+        if (known) return { existing: known.info };
+      } else candidate = String(now);
+    }
+    throw new SabirError(LOG_UNAVAILABLE);
+  }
+
+  async function turnsOf(sessionId: string, chatId: string, isNewestFirst: boolean) {
+    const chat = keys.ofChat(sessionId, chatId);
+    const order = isNewestFirst ? ['REV'] : [];
+    return (await store.ask(() => store.send(chat, 'ZRANGE', chat, 0, -1, ...order))) as string[];
+  }
+
+  async function command(turnId: string, given: TurnCommand): Promise<boolean> {
+    const { turn, commands } = keys.ofTurn(turnId);
+    const question = given.type === 'answer' ? given.questionId : '';
+    const id = createToken();
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const isStrict = Date.now() < quietUntil ? 0 : 1;
+      const argv = [question, id, JSON.stringify(given), liveMs, turnId, isStrict];
+      const run = () => store.run(COMMAND, [turn, commands], argv);
+      const reply = await store.insist(run, { ms: answerMs });
+      if (reply !== 'ORPHAN') return reply === 'OK';
+      await orphanage.settle(turnId);
+    }
+    return false;
+  }
+
+  /** Nobody waits for it, and nothing depends on it: what it misses is found out another way. */
+  function inBackground(doing: Promise<unknown>): void {
+    doing.catch(() => undefined);
+  }
+
+  return {
+    begin,
+    async latest(sessionId, chatId) {
+      for (const turnId of await turnsOf(sessionId, chatId, true)) {
+        const known = await find(turnId);
+        if (known) return known.info;
+      }
+      return undefined;
+    },
+    async get(turnId) {
+      return (await find(turnId))?.info;
+    },
+    async live(sessionId, chatId) {
+      const ids = await turnsOf(sessionId, chatId, false);
+      const found = await Promise.all(ids.map(find));
+      return found.flatMap((known) => (known && !known.info.outcome ? [known.info] : []));
+    },
+    read(turnId, after, signal) {
+      const isReadable = !isClosed && !signal.aborted;
+      return new TurnReader(isReadable ? mirrorOf(turnId) : undefined, after, signal);
+    },
+    command,
+    async isReadElsewhere(turnId) {
+      const { readers } = keys.ofTurn(turnId);
+      const run = () => store.run(OTHERS, [readers], [processId]);
+      return Number(await store.ask(run)) > 0;
+    },
+    onOrphan: (adopt) => orphanage.adoptBy(adopt),
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      orphanage.close();
+      for (const mirror of [...mirrors.values()]) mirror.letGo();
+      // What nobody has ended is for somebody else, at once.
+      await Promise.allSettled([...writers.values()].map((writer) => writer.release()));
+      for (const writer of [...writers.values()]) writer.drop();
+      news.close();
+    },
+  };
+}

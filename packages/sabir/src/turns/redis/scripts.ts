@@ -1,0 +1,274 @@
+/**
+ * The steps of a turn, each of which happens as a whole or not at all. Whoever writes proves it with
+ * the turn's token in the same step. Every step can be said again after a drop: the second time it
+ * finds that it was done. The time is Redis's own, since gateways' clocks differ.
+ */
+import type { Link } from './client.ts';
+
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`;
+
+/** What is known of a turn, in this order; see `readInfo`. */
+const INFO = `redis.call('HMGET', KEYS[1], 'session', 'chat', 'request', 'message', 'started', 'last',
+  'lease', 'endedAt', 'outcome')`;
+
+/**
+ * Whether the turn at KEYS[1] is this writer's, and its lease has not run out; what was asked for
+ * before it ran out (isInTime) may be late, as long as nobody else has taken the turn.
+ */
+const HOLD = `
+${NOW}
+local held = redis.call('HMGET', KEYS[1], 'token', 'outcome', 'lease', 'last', 'bytes')
+if held[1] ~= ARGV[1] then return 'FENCED' end
+if not held[2] and ARGV[2] == '0' and now >= tonumber(held[3]) then return 'FENCED' end
+`;
+
+function define(name: string, source: string) {
+  return { name, source, sha: undefined as string | undefined };
+}
+
+/** KEYS: candidate's turn, new turn, chat, request. */
+export const BEGIN = define(
+  'begin',
+  `
+local turnId, candidate, token = ARGV[1], ARGV[2], ARGV[3]
+local leaseMs, liveMs, dedupeMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+${NOW}
+local known = redis.call('GET', KEYS[4])
+if known == turnId then return {'begun', now} end
+if known and known ~= candidate then return {'other', known} end
+if known then
+  local info = ${INFO}
+  if info[1] and not info[9] then
+    if now < tonumber(info[7]) then return {'existing', now, info} end
+    return {'orphan'}
+  end
+  if info[1] and redis.call('HGET', KEYS[1], 'good') == '1' and now < info[8] + dedupeMs then
+    return {'existing', now, info}
+  end
+end
+redis.call('HSET', KEYS[2], 'session', ARGV[7], 'chat', ARGV[8], 'request', ARGV[9],
+  'message', ARGV[10], 'origin', ARGV[11], 'inbox', ARGV[12], 'started', now, 'last', 0,
+  'bytes', 0, 'mark', 0, 'token', token, 'lease', now + leaseMs)
+redis.call('PEXPIRE', KEYS[2], liveMs)
+redis.call('ZADD', KEYS[3], time[1] * 1000000 + time[2], turnId)
+redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -101)
+redis.call('PEXPIRE', KEYS[3], liveMs)
+redis.call('SET', KEYS[4], turnId, 'PX', liveMs)
+return {'begun', now}
+`,
+);
+
+/** KEYS: turn. Takes a turn back that nobody was told of. */
+export const CALL_OFF = define(
+  'call-off',
+  `
+if redis.call('HGET', KEYS[1], 'token') == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+`,
+);
+
+/** KEYS: turn, readers. A reader also says that it is there, until when. */
+export const LOOK = define(
+  'look',
+  `
+${NOW}
+local info = ${INFO}
+if ARGV[1] ~= '' and info[1] then
+  redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+end
+return {now, info}
+`,
+);
+
+/** KEYS: readers. Whether anybody but this process reads. */
+export const OTHERS = define(
+  'others',
+  `
+${NOW}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+local count = redis.call('ZCARD', KEYS[1])
+if redis.call('ZSCORE', KEYS[1], ARGV[1]) then count = count - 1 end
+return count
+`,
+);
+
+/** KEYS: turn, chunks. */
+export const APPEND = define(
+  'append',
+  `
+${HOLD}
+if held[2] then return 'FENCED' end
+local last = tonumber(held[4])
+if last >= tonumber(ARGV[4]) then return 'OK' end
+if last ~= tonumber(ARGV[3]) then return last end
+local bytes = tonumber(held[5]) + ARGV[6]
+if ARGV[7] ~= '' and bytes > tonumber(ARGV[7]) then return 'TOO LARGE' end
+redis.call('XADD', KEYS[2], ARGV[4] .. '-0', 'b', ARGV[5])
+redis.call('HSET', KEYS[1], 'last', ARGV[4], 'bytes', bytes, 'lease', now + ARGV[8], 'mark', ARGV[9])
+if last == 0 or ARGV[10] == '1' then
+  redis.call('PEXPIRE', KEYS[2], ARGV[11])
+  redis.call('PEXPIRE', KEYS[1], ARGV[11])
+end
+redis.call('PUBLISH', ARGV[12], ARGV[13] == '1' and ARGV[4] .. ' ' .. ARGV[5] or ARGV[4])
+return 'OK'
+`,
+);
+
+/** KEYS: turn, chunks, commands, chat, request. Tells how many commands there are. */
+export const RENEW = define(
+  'renew',
+  `
+${HOLD}
+if held[2] then return 'FENCED' end
+redis.call('HSET', KEYS[1], 'lease', now + ARGV[3])
+for at = 1, 5 do redis.call('PEXPIRE', KEYS[at], ARGV[4]) end
+return redis.call('LLEN', KEYS[3])
+`,
+);
+
+/** KEYS: turn. Gives it up: whoever is next need not wait. */
+export const RELEASE = define(
+  'release',
+  `
+${HOLD}
+if held[2] then return 'FENCED' end
+redis.call('HSET', KEYS[1], 'lease', 0, 'token', '')
+return 'OK'
+`,
+);
+
+/** KEYS: turn, chunks, commands, chat, request. Tells its bytes, and the commands nobody has read. */
+export const CLOSE = define(
+  'close',
+  `
+${HOLD}
+if not held[2] then
+  redis.call('HSET', KEYS[1], 'outcome', ARGV[3], 'good', ARGV[4], 'endedAt', now)
+  redis.call('HDEL', KEYS[1], 'origin')
+  for at = 1, 3 do redis.call('PEXPIRE', KEYS[at], ARGV[5]) end
+  for at = 4, 5 do
+    if redis.call('PTTL', KEYS[at]) < tonumber(ARGV[5]) then
+      redis.call('PEXPIRE', KEYS[at], ARGV[5])
+    end
+  end
+  redis.call('PUBLISH', ARGV[7], 'e' .. held[4])
+end
+return {tonumber(held[5]), redis.call('LRANGE', KEYS[3], ARGV[6], -1)}
+`,
+);
+
+/** KEYS: turn, commands. */
+export const COMMAND = define(
+  'command',
+  `
+${NOW}
+local turn = redis.call('HMGET', KEYS[1], 'session', 'outcome', 'lease', 'inbox')
+if not turn[1] or turn[2] then return 'OVER' end
+if ARGV[6] == '1' and now >= tonumber(turn[3]) then return 'ORPHAN' end
+if ARGV[1] ~= '' then
+  local field = 'answer:' .. ARGV[1]
+  local first = redis.call('HGET', KEYS[1], field)
+  if first == ARGV[2] then return 'OK' end
+  if first then return 'ANSWERED' end
+  redis.call('HSET', KEYS[1], field, ARGV[2])
+end
+redis.call('RPUSH', KEYS[2], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+redis.call('PUBLISH', turn[4], ARGV[5])
+return 'OK'
+`,
+);
+
+/** KEYS: turn. A turn whose writer has gone gets another. */
+export const SEIZE = define(
+  'seize',
+  `
+${NOW}
+local turn = redis.call('HMGET', KEYS[1], 'session', 'outcome', 'lease', 'token')
+if not turn[1] or turn[2] then return 'OVER' end
+if turn[4] ~= ARGV[1] then
+  if now < tonumber(turn[3]) then return 'HELD' end
+  redis.call('HSET', KEYS[1], 'token', ARGV[1], 'lease', now + ARGV[2], 'inbox', ARGV[3])
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+return {now, ${INFO}, redis.call('HMGET', KEYS[1], 'origin', 'mark')}
+`,
+);
+
+/** KEYS: ended turns, their bytes. Tells which are too many. */
+export const RETAIN = define(
+  'retain',
+  `
+local most, keepMs = tonumber(ARGV[3]), tonumber(ARGV[4])
+${NOW}
+local function forget(member)
+  redis.call('ZREM', KEYS[1], member)
+  redis.call('DECRBY', KEYS[2], string.match(member, '%d+$'))
+end
+local member = ARGV[1] .. ' ' .. ARGV[2]
+local micros = time[1] * 1000000 + time[2]
+if redis.call('ZADD', KEYS[1], micros, member) == 1 then redis.call('INCRBY', KEYS[2], ARGV[2]) end
+local due = micros - keepMs * 1000
+for _, old in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', due, 'LIMIT', 0, 100)) do
+  forget(old)
+end
+local forgotten = {}
+while tonumber(redis.call('GET', KEYS[2])) > most do
+  local oldest = redis.call('ZRANGE', KEYS[1], 0, 0)[1]
+  if not oldest then break end
+  forget(oldest)
+  table.insert(forgotten, string.match(oldest, '^%S+'))
+end
+redis.call('PEXPIRE', KEYS[1], keepMs + 60000)
+redis.call('PEXPIRE', KEYS[2], keepMs + 60000)
+return forgotten
+`,
+);
+
+export type Script = ReturnType<typeof define>;
+
+const SCRIPTS = [
+  BEGIN,
+  CALL_OFF,
+  LOOK,
+  OTHERS,
+  APPEND,
+  RENEW,
+  RELEASE,
+  CLOSE,
+  COMMAND,
+  SEIZE,
+  RETAIN,
+];
+
+/** Once known, nothing is waited for: commands go out in the order they are given. */
+async function nameScripts(): Promise<void> {
+  for (const script of SCRIPTS) script.sha ??= await digest(script.source);
+}
+
+/** A server that was restarted knows no scripts any more: it is told this one again. */
+export async function runScript(
+  link: Link,
+  script: Script,
+  keys: string[],
+  args: (string | number)[],
+): Promise<unknown> {
+  if (script.sha === undefined) await nameScripts();
+  const key = keys[0] as string;
+  const rest = [`${keys.length}`, ...keys, ...args.map(String)];
+  try {
+    return await link.send(key, ['EVALSHA', script.sha as string, ...rest]);
+  } catch (error) {
+    if (!String((error as Error)?.message).startsWith('NOSCRIPT')) throw error;
+    return link.send(key, ['EVAL', script.source, ...rest]);
+  }
+}
+
+async function digest(text: string): Promise<string> {
+  const bytes = await crypto.subtle.digest('SHA-1', new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,93 @@
+import { LOG_UNAVAILABLE, SabirError } from '../../errors.ts';
+import { startTimeout } from '../timers.ts';
+import { withoutContent } from '../without-content.ts';
+import type { Link } from './client.ts';
+import { runScript, type Script } from './scripts.ts';
+
+export type StoreOptions = {
+  /** How long whoever asks for something waits for Redis. */
+  answerMs: number;
+  /** How long whoever has something to keep tries again. */
+  outageMs: number;
+};
+
+export type Store = ReturnType<typeof createStore>;
+
+const LEAST_RETRY_MS = 20;
+const MOST_RETRY_MS = 500;
+/** What a server says that will soon be able to do it, or another in its place. */
+const PASSING =
+  /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|MOVED|ASK)\b/;
+
+/**
+ * Commands to Redis, which may be away: those that ask give up soon and say so; those that keep
+ * something are said again until it is there.
+ */
+export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
+  /** One that may hang in a client's queue for as long as there is no connection. */
+  function within<T>(ms: number, doing: Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const timer = startTimeout(ms, () => reject(new SabirError(LOG_UNAVAILABLE)));
+    doing.then(resolve, reject);
+    return promise.finally(() => timer.clear());
+  }
+
+  async function ask<T>(send: () => Promise<T>, ms = answerMs): Promise<T> {
+    try {
+      return await within(ms, send());
+    } catch (error) {
+      throw toLogError(error);
+    }
+  }
+
+  /** For whoever may leave or end meanwhile: `isWanted` is asked before each try. */
+  async function insist<T>(
+    send: () => Promise<T>,
+    { ms = outageMs, isWanted = () => true }: { ms?: number; isWanted?: () => boolean } = {},
+  ): Promise<T> {
+    const until = Date.now() + ms;
+    let wait = LEAST_RETRY_MS;
+    for (;;) {
+      try {
+        return await within(Math.max(0, until - Date.now()), send());
+      } catch (error) {
+        if (!isPassing(error) || !isWanted() || Date.now() + wait >= until) throw toLogError(error);
+      }
+      await new Promise<void>((resolve) => void startTimeout(wait, resolve));
+      wait = Math.min(MOST_RETRY_MS, wait * 2);
+    }
+  }
+
+  return {
+    ask,
+    insist,
+    /** Waits for a connection, and does not leave anything in a queue that nobody waits for. */
+    async untilReady(ms = answerMs): Promise<void> {
+      const until = Date.now() + ms;
+      while (!link.isReady) {
+        if (Date.now() >= until) throw new SabirError(LOG_UNAVAILABLE);
+        await new Promise<void>((resolve) => void startTimeout(LEAST_RETRY_MS, resolve));
+      }
+    },
+    run: (script: Script, keys: string[], args: (string | number)[]) =>
+      runScript(link, script, keys, args),
+    send: (key: string, ...args: (string | number)[]) => link.send(key, args.map(String)),
+  };
+}
+
+/** A connection that is lost comes back; what Redis refuses it will refuse again, mostly. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof SabirError) return error.code === LOG_UNAVAILABLE.code;
+  const { message = '' } = (error ?? {}) as { message?: string };
+  return PASSING.test(message) || !/^[A-Z]{3,} /.test(message);
+}
+
+/** A client's own errors quote the command that failed, and what was to be kept with it. */
+function toLogError(error: unknown): SabirError {
+  if (error instanceof SabirError) return error;
+  const { message = '' } = (error ?? {}) as { message?: string };
+  // The first word of a refusal is Redis's own.
+  const [, refusal] = /^([A-Z]{3,}) /.exec(message) ?? [];
+  const detail = refusal && `Redis refuses: ${refusal}.`;
+  return new SabirError(LOG_UNAVAILABLE, detail, { cause: withoutContent(error) });
+}

@@ -1,0 +1,278 @@
+import type { Chunk } from '../../chunks.ts';
+import { LOG_FAILED, SabirError, TURN_FENCED, TURN_TOO_LARGE } from '../../errors.ts';
+import type { TurnOutcome } from '../../outcome.ts';
+import { chunkBytes, isClosing } from '../chunk-bytes.ts';
+import { CommandQueue } from '../command-queue.ts';
+import type { TurnCommand, TurnWriter } from '../log.ts';
+import { encodeBatch } from './codec.ts';
+import type { TurnKeys } from './keys.ts';
+import { APPEND, CLOSE, RELEASE, RENEW } from './scripts.ts';
+import type { Store } from './store.ts';
+
+export type WriterOptions = {
+  store: Store;
+  turnId: string;
+  keys: TurnKeys & { chat: string; request: string };
+  token: string;
+  lastSeq: number;
+  mark: number;
+  leaseMs: number;
+  /** How long a live turn's keys are kept when nobody is heard of any more. */
+  liveMs: number;
+  /** How long an ended turn's are. */
+  keepMs: number;
+  maxTurnBytes: number;
+  /** It ended here, with so many bytes. */
+  onClosed(bytes: number): Promise<void>;
+  /** It was given up here. */
+  onReleased(): void;
+  /** It is not written here any more, for whichever reason. */
+  onDone(): void;
+};
+
+/** An append that Redis has confirmed, and may lose all the same if it is not on a disk yet. */
+type Recent = { first: number; last: number; args: (string | number)[]; bytes: number; at: number };
+
+/** What is published whole; of what is longer only the number is, and readers fetch it. */
+const MOST_PUBLISHED = 64 * 1024;
+/** As much of what was confirmed can be written again: a crash of Redis may lose its last second. */
+const REWIND_MS = 5_000;
+const REWIND_BYTES = 1024 * 1024;
+
+/**
+ * The one who writes a turn: holds its token. Every chunk is numbered here; one append is under way
+ * at a time, and what comes meanwhile is the next one's. An append is said again until Redis has it.
+ */
+export class RedisTurnWriter implements TurnWriter {
+  readonly turnId: string;
+  readonly renewMs: number;
+  #options: WriterOptions;
+  #lastSeq: number;
+  #mark: number;
+  /** By this process's clock: when the lease ends if nothing more is heard. */
+  #leaseEnd: number;
+  #bumpedAt: number;
+  #recent: Recent[] = [];
+  #recentBytes = 0;
+  /** An append was given up that may have been stored. */
+  #isUnsure = false;
+  #isFenced = false;
+  #isClosed = false;
+  #renewing: Promise<void> | undefined;
+  #commands = new CommandQueue();
+  /** How many commands were read. */
+  #commandsRead = 0;
+  #pulling: Promise<void> | undefined;
+  #isPullStale = false;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+    this.turnId = options.turnId;
+    this.renewMs = Math.min(2_000, options.leaseMs / 3);
+    this.#lastSeq = options.lastSeq;
+    this.#mark = options.mark;
+    this.#bumpedAt = Date.now();
+    this.#leaseEnd = this.#bumpedAt + options.leaseMs;
+  }
+
+  async append(chunks: Chunk[], mark?: number): Promise<number> {
+    this.#check();
+    if (this.#isUnsure) await this.#findPlace();
+    if (chunks.length === 0) {
+      await this.renew();
+      return this.#lastSeq;
+    }
+    const { maxTurnBytes } = this.#options;
+    const stored = encodeBatch(chunks);
+    let bytes = 0;
+    for (const chunk of chunks) bytes += chunkBytes(chunk);
+    const first = this.#lastSeq;
+    const last = first + chunks.length;
+    this.#mark = mark ?? this.#mark;
+    const limit = chunks.every(isClosing) ? '' : maxTurnBytes;
+    const args = [first, last, stored, bytes, limit];
+    let reply: unknown;
+    try {
+      reply = await this.#write(args);
+      if (typeof reply === 'number') {
+        await this.#rewind(reply);
+        reply = await this.#write(args);
+      }
+    } catch (error) {
+      this.#isUnsure = true;
+      throw error;
+    }
+    if (reply === 'TOO LARGE') throw new SabirError(TURN_TOO_LARGE);
+    if (reply === 'FENCED') throw this.#fence();
+    if (reply !== 'OK') throw new SabirError(LOG_FAILED);
+    this.#lastSeq = last;
+    this.#remember({ first, last, args, bytes: stored.length, at: Date.now() });
+    return last;
+  }
+
+  async #write(args: (string | number)[]): Promise<unknown> {
+    const { store, keys, token, leaseMs, liveMs } = this.#options;
+    const stored = args[2] as string;
+    const askedAt = Date.now();
+    const isInTime = this.#isInTime();
+    const isBump = askedAt - this.#bumpedAt > liveMs / 4;
+    const published = stored.length > MOST_PUBLISHED ? 0 : 1;
+    const lease = [leaseMs, this.#mark, isBump ? 1 : 0, liveMs];
+    const argv = [token, isInTime, ...args, ...lease, keys.channel, published];
+    const reply = await store.insist(() => store.run(APPEND, [keys.turn, keys.chunks], argv));
+    if (reply === 'OK') {
+      this.#leaseEnd = askedAt + leaseMs;
+      if (isBump) this.#bumpedAt = askedAt;
+    }
+    return reply;
+  }
+
+  /** Redis is back with less than it had confirmed: what is missing is written again. */
+  async #rewind(lastSeq: number): Promise<void> {
+    const missing = this.#recent.filter(({ last }) => last > lastSeq);
+    if (missing[0]?.first !== lastSeq) throw new SabirError(LOG_FAILED);
+    for (const { args } of missing) {
+      const reply = await this.#write(args);
+      if (reply === 'FENCED') throw this.#fence();
+      if (reply !== 'OK') throw new SabirError(LOG_FAILED);
+    }
+  }
+
+  #remember(recent: Recent): void {
+    this.#recent.push(recent);
+    this.#recentBytes += recent.bytes;
+    const since = recent.at - REWIND_MS;
+    let old = 0;
+    for (const { at, bytes } of this.#recent) {
+      if (at >= since && this.#recentBytes <= REWIND_BYTES) break;
+      this.#recentBytes -= bytes;
+      old++;
+    }
+    if (old > 0) this.#recent.splice(0, old);
+  }
+
+  /** One that was given up may have been stored, or may not. */
+  async #findPlace(): Promise<void> {
+    const { store, keys } = this.#options;
+    const last = await store.insist(() => store.send(keys.turn, 'HGET', keys.turn, 'last'));
+    if (typeof last !== 'string') throw this.#fence();
+    this.#lastSeq = Number(last);
+    this.#recent = [];
+    this.#recentBytes = 0;
+    this.#isUnsure = false;
+  }
+
+  /** However often it is asked for while Redis is away, it is asked once. */
+  renew(): Promise<void> {
+    this.#renewing ??= this.#renew().finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renew(): Promise<void> {
+    this.#check();
+    const { store, keys, token, leaseMs, liveMs } = this.#options;
+    const { turn, chunks, commands, chat, request } = keys;
+    const argv = [token, this.#isInTime(), leaseMs, liveMs];
+    const all = [turn, chunks, commands, chat, request];
+    const askedAt = Date.now();
+    const count = await store.insist(() => store.run(RENEW, all, argv));
+    if (count === 'FENCED') throw this.#fence();
+    this.#leaseEnd = askedAt + leaseMs;
+    this.#bumpedAt = askedAt;
+    if (Number(count) > this.#commandsRead) this.pull();
+  }
+
+  commands(): AsyncIterable<TurnCommand> {
+    return this.#commands.read();
+  }
+
+  /** There are commands, or there may be. */
+  pull(): void {
+    if (this.#isFenced || this.#isClosed) return;
+    if (this.#pulling) {
+      this.#isPullStale = true;
+      return;
+    }
+    this.#pulling = this.#pull()
+      // They are seen when the lease is renewed, at the latest.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#pulling = undefined;
+        if (!this.#isPullStale) return;
+        this.#isPullStale = false;
+        this.pull();
+      });
+  }
+
+  async #pull(): Promise<void> {
+    const { store, keys } = this.#options;
+    const { commands } = keys;
+    const from = this.#commandsRead;
+    const found = await store.ask(() => store.send(commands, 'LRANGE', commands, from, -1));
+    this.#take(from, found as string[]);
+  }
+
+  #take(from: number, found: string[]): void {
+    for (const command of found.slice(this.#commandsRead - from)) {
+      this.#commands.push(JSON.parse(command) as TurnCommand);
+      this.#commandsRead++;
+    }
+  }
+
+  async close(outcome: TurnOutcome): Promise<void> {
+    if (this.#isClosed) return;
+    this.#check();
+    const { store, keys, token, keepMs, onClosed } = this.#options;
+    const { turn, chunks, commands, chat, request, channel } = keys;
+    const isGood = outcome.status === 'finished' || outcome.status === 'paused';
+    const from = this.#commandsRead;
+    const argv = [token, this.#isInTime(), JSON.stringify(outcome), isGood ? 1 : 0, keepMs, from];
+    const all = [turn, chunks, commands, chat, request];
+    const reply = await store.insist(() => store.run(CLOSE, all, [...argv, channel]));
+    if (reply === 'FENCED') throw this.#fence();
+    const [bytes, unread] = reply as [number, string[]];
+    this.#isClosed = true;
+    this.#take(from, unread);
+    this.#done();
+    await onClosed(Number(bytes));
+  }
+
+  async release(): Promise<void> {
+    this.#check();
+    const { store, keys, token } = this.#options;
+    const argv = [token, this.#isInTime()];
+    const reply = await store.ask(() => store.run(RELEASE, [keys.turn], argv));
+    this.#fence();
+    if (reply === 'OK') this.#options.onReleased();
+  }
+
+  /** The log is closed: whatever this writer would still do is not kept. */
+  drop(): void {
+    if (!this.#isFenced && !this.#isClosed) this.#fence();
+  }
+
+  #check(): void {
+    if (this.#isFenced || this.#isClosed) throw new SabirError(TURN_FENCED);
+  }
+
+  /** What was asked for while the lease was held counts, also if Redis hears it later. */
+  #isInTime(): 0 | 1 {
+    return Date.now() < this.#leaseEnd ? 1 : 0;
+  }
+
+  #fence(): SabirError {
+    if (!this.#isFenced) {
+      this.#isFenced = true;
+      this.#done();
+    }
+    return new SabirError(TURN_FENCED);
+  }
+
+  #done(): void {
+    this.#recent = [];
+    this.#commands.end();
+    this.#options.onDone();
+  }
+}

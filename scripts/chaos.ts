@@ -1,0 +1,49 @@
+/**
+ * `npm run chaos`: real gateways, a real Redis, a real session server and real clients, and at random
+ * moments something is killed, suspended, cut or held up. Exits with 1 if anything was lost or doubled.
+ */
+import { parseArgs } from 'node:util';
+import { faultCount, toStory, toText, verdictOf } from '../packages/sabir/test/chaos/report.ts';
+import { type ChaosOptions, runChaos } from '../packages/sabir/test/chaos/run.ts';
+import { hasRedis } from '../packages/sabir/test/redis-server.ts';
+import { installRedis } from './install-redis.ts';
+
+const { values } = parseArgs({
+  options: {
+    faults: { type: 'string', default: '10000' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    minutes: { type: 'string', default: '60' },
+    'at-once': { type: 'string', default: '8' },
+    log: { type: 'string', default: 'redis' },
+    client: { type: 'string', default: 'redis' },
+    appendfsync: { type: 'string', default: 'always' },
+    /** Only the turn of this number, as it was planned. */
+    only: { type: 'string' },
+  },
+});
+
+if (values.log === 'redis' && !hasRedis) installRedis();
+console.log(`Seed ${values.seed}`);
+let toldAt = Date.now();
+const report = await runChaos({
+  faults: Number(values.faults),
+  seed: Number(values.seed),
+  minutes: Number(values.minutes),
+  atOnce: Number(values['at-once']),
+  log: values.log as ChaosOptions['log'],
+  client: values.client as ChaosOptions['client'],
+  appendfsync: values.appendfsync as ChaosOptions['appendfsync'],
+  ...(values.only !== undefined && { only: Number(values.only) }),
+  onFailure: (failure) => console.log(toStory(failure).join('\n')),
+  onProgress(soFar) {
+    if (Date.now() - toldAt < 10_000) return;
+    toldAt = Date.now();
+    const { turns, failures, identical, unstopped } = soFar;
+    console.log(
+      `${faultCount(soFar)} faults, ${turns} turns, ${identical} of ${unstopped} identical, ` +
+        `${failures.length} failed`,
+    );
+  },
+});
+console.log(toText(report));
+process.exit(verdictOf(report).length > 0 ? 1 : 0);
