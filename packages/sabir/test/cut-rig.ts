@@ -4,7 +4,7 @@ import { asUpstream, createChatGateway, memoryTurnLog } from '../src/gateway/ind
 import { serve } from '../src/runtimes/node.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
 import type { LoggedChunk } from '../src/turns/log.ts';
-import type { FinishedTurn } from '../src/turns/turn.ts';
+import type { FinishedTurn } from '../src/turns/turn-options.ts';
 import type { Script, Step } from './agent-ops-script.ts';
 import { startAgentOpsServer } from './agent-ops-server.ts';
 import {

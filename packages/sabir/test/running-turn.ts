@@ -3,12 +3,8 @@ import { vi } from 'vitest';
 import type { Chunk } from '../src/chunks.ts';
 import type { TurnLog, TurnWriter } from '../src/turns/log.ts';
 import { memoryTurnLog } from '../src/turns/memory.ts';
-import {
-  type FinishedTurn,
-  runTurn,
-  type TurnOptions,
-  type TurnTiming,
-} from '../src/turns/turn.ts';
+import { runTurn } from '../src/turns/turn.ts';
+import type { FinishedTurn, TurnOptions, TurnTiming } from '../src/turns/turn-options.ts';
 import type { Prompt } from '../src/turns/upstream.ts';
 import { ScriptedSession, type ScriptedTurn } from './scripted-upstream.ts';
 
@@ -74,11 +70,14 @@ export async function startTurn(options: RunOptions = {}) {
     finished: () => onFinish.mock.calls[0]?.[0],
     /** The agent, once it has been prompted. */
     agent: () =>
-      vi.waitFor(() => {
-        const [prompted] = session.turns;
-        if (!prompted) throw new Error('the agent has not been prompted');
-        return prompted as ScriptedTurn;
-      }),
+      vi.waitFor(
+        () => {
+          const [prompted] = session.turns;
+          if (!prompted) throw new Error('the agent has not been prompted');
+          return prompted as ScriptedTurn;
+        },
+        { interval: 1 },
+      ),
   };
 }
 

@@ -11,6 +11,7 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Upstream, UpstreamSession } from '../src/turns/upstream.ts';
+import { describeAttaching } from './upstream-attach-conformance.ts';
 import { ann, bob, never, promptOf, trackTimers, until, watch } from './upstream-turn.ts';
 
 export type UpstreamRig = {
@@ -36,11 +37,15 @@ export type UpstreamTraits = {
   /** There is a connection: it can be refused, and it can drop. */
   hasConnection: boolean;
   hasHistory: boolean;
+  /** Its sessions can go on with the turns of another process. */
+  canAttach?: boolean;
+  /** The agent ends by itself what nobody answers in time, and says so. */
+  keepsTime?: boolean;
 };
 
 export function describeUpstream(
   name: string,
-  { hasConnection, hasHistory }: UpstreamTraits,
+  { hasConnection, hasHistory, canAttach = false, keepsTime = false }: UpstreamTraits,
   setup: () => Promise<UpstreamRig>,
 ): void {
   describe(`upstream ${name}`, () => {
@@ -247,6 +252,7 @@ export function describeUpstream(
         expect(shown.at(-1)).toMatchObject(open1('answered'));
       });
 
+      if (keepsTime) return;
       it('says that nobody answered in time', async () => {
         const watched = watch(await open(), promptOf('question'));
         await until(() => watched.chunks.some(({ type }) => type === 'data-question'));
@@ -290,6 +296,12 @@ export function describeUpstream(
         expect(first.events).toEqual([]);
       });
     });
+
+    it('says whether it can go on with the turns of another process', async () => {
+      const session = await open();
+      expect(session.attach !== undefined).toBe(canAttach);
+    });
+    if (canAttach) describeAttaching({ rig: () => rig, open });
 
     if (hasConnection) {
       it('tells every open turn that the connection dropped', async () => {

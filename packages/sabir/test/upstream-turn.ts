@@ -4,7 +4,13 @@ import type { Chunk } from '../src/chunks.ts';
 import { foldChunks } from '../src/fold.ts';
 import type { TurnOutcome } from '../src/outcome.ts';
 import type { Translator } from '../src/translator.ts';
-import type { Prompt, UpstreamSession, UpstreamTurn, User } from '../src/turns/upstream.ts';
+import type {
+  Prompt,
+  TurnSink,
+  UpstreamSession,
+  UpstreamTurn,
+  User,
+} from '../src/turns/upstream.ts';
 import { verifyChunks } from '../src/verify.ts';
 
 export const ann: User = { id: 'ann' };
@@ -29,9 +35,20 @@ export function promptOf(text: string, more: Partial<Prompt> = {}): Prompt {
   };
 }
 
+/** An event as the sink was given it. */
+export type Told = {
+  event: unknown;
+  /** The turn's, while it was told. */
+  position: number;
+  /** It has a place of its own among the turn's events. */
+  hasPlace: boolean;
+  chunks: Chunk[];
+};
+
 export type Watched = {
   readonly turn: UpstreamTurn;
   readonly chunks: Chunk[];
+  readonly told: Told[];
   /** Everything the sink was given. */
   readonly events: unknown[];
   /** What the sink was closed with. */
@@ -47,8 +64,14 @@ const PATIENCE = { timeout: 10_000, interval: 5 };
 export const until = (check: () => unknown) =>
   vi.waitFor(() => expect(check()).toBeTruthy(), PATIENCE);
 
-export function watch(session: UpstreamSession, prompt: Prompt): Watched {
+export function watch(
+  session: UpstreamSession,
+  prompt: Prompt,
+  begin: 'prompt' | 'attach' = 'prompt',
+  onTold?: (told: Told) => void,
+): Watched {
   const chunks: Chunk[] = [];
+  const told: Told[] = [];
   const events: unknown[] = [];
   const closed: TurnOutcome[] = [];
   const over = Promise.withResolvers<void>();
@@ -63,23 +86,30 @@ export function watch(session: UpstreamSession, prompt: Prompt): Watched {
     over.resolve();
   }
 
-  const turn = session.prompt(prompt, {
+  const sink: TurnSink = {
     event(event) {
       // From inside `prompt` there is no translator yet.
       if (!translator) throw new Error('The sink was called from inside prompt.');
       events.push(event);
-      take(translator.push(event));
+      const { position = 0 } = turn;
+      const hasPlace = position > (told.at(-1)?.position ?? 0);
+      const one = { event, position, hasPlace, chunks: translator.push(event) };
+      told.push(one);
+      take(one.chunks);
+      onTold?.(one);
     },
     close(outcome) {
       if (!translator) throw new Error('The sink was closed from inside prompt.');
       closed.push(outcome);
       take(translator.end(outcome));
     },
-  });
+  };
+  const turn = begin === 'prompt' ? session.prompt(prompt, sink) : attachTo(session, prompt, sink);
   translator = turn.translator;
   return {
     turn,
     chunks,
+    told,
     events,
     closed,
     get text() {
@@ -97,7 +127,34 @@ export function watch(session: UpstreamSession, prompt: Prompt): Watched {
   };
 }
 
-const textOf = (chunks: Chunk[]) =>
+function attachTo(session: UpstreamSession, prompt: Prompt, sink: TurnSink): UpstreamTurn {
+  if (!session.attach) throw new Error('The session cannot attach.');
+  return session.attach(prompt, sink);
+}
+
+/**
+ * What is in the log of a turn when another process goes on with it: what the first had written, up
+ * to and with the event at `mark`, and what the second is told after that.
+ */
+export function takeOver(logged: Chunk[], mark: number, told: readonly Told[]): Chunk[] {
+  const log = [...logged];
+  for (const { position, hasPlace, chunks } of told) {
+    if (position < mark || (position === mark && hasPlace)) continue;
+    for (const chunk of chunks) {
+      // That a prompt waits is said in a message too, before its first event.
+      if (chunk.type !== 'start' || log.length === 0) log.push(chunk);
+    }
+  }
+  return log;
+}
+
+/** The message of these chunks, but for where its prompt waited: that is not told again. */
+export function messageOf(chunks: Chunk[]) {
+  const message = foldChunks(chunks);
+  return { ...message, parts: message.parts.filter(({ type }) => type !== 'data-queue') };
+}
+
+export const textOf = (chunks: Chunk[]) =>
   chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('');
 
 async function withPatience(promise: Promise<void>): Promise<void> {

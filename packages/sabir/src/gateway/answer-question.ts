@@ -34,44 +34,22 @@ export function toAnswer(body: unknown): Answer {
   return { type: 'answer', questionId, answer };
 }
 
-/** Somebody else's question ids must not fill the memory. */
-const MAX_REMEMBERED = 1_000;
-
 export type Answering = ReturnType<typeof createAnswering>;
 
 /**
  * Hands answers to whoever runs the turn and reads in the log what came of them: the first answer
- * wins, for all viewers. Which one was first here is remembered, since a source may put an answer
- * into other words than it was given in.
+ * wins, for all viewers. The log takes no second one, since a source may put an answer into other
+ * words than it was given in.
  */
 export function createAnswering(log: AnyTurnLog) {
-  const firsts = new Set<string>();
-
-  function isFirst(key: string): boolean {
-    if (firsts.has(key)) return false;
-    const [oldest] = firsts;
-    if (oldest !== undefined && firsts.size >= MAX_REMEMBERED) firsts.delete(oldest);
-    firsts.add(key);
-    return true;
-  }
-
-  /** One that was not taken leaves its place to the next. */
-  async function send({ turnId }: TurnInfo, command: Answer, key: string): Promise<boolean> {
+  /** Gives it to whoever runs the turn, if it is the first; whether it counts, the log tells. */
+  async function handOver({ turnId }: TurnInfo, command: Answer): Promise<boolean> {
     try {
-      const isTaken = await log.command(turnId, command);
-      if (!isTaken) firsts.delete(key);
-      return isTaken;
+      return await log.command(turnId, command);
     } catch (error) {
-      firsts.delete(key);
       // A store's error may quote the answer that it could not take.
       throw new SabirError(LOG_FAILED, undefined, { cause: withoutContent(error) });
     }
-  }
-
-  /** Gives it to whoever runs the turn, if it is the first here; whether it counts, the log tells. */
-  async function handOver(turn: TurnInfo, command: Answer): Promise<boolean> {
-    const key = JSON.stringify([turn.turnId, command.questionId]);
-    return isFirst(key) && (await send(turn, command, key));
   }
 
   /** Undefined where the turn has not asked that. */

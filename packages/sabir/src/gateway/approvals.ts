@@ -1,3 +1,4 @@
+import { isObject } from '../chunk-shapes.ts';
 import type { AnyTurnLog, LoggedChunk } from '../turns/log.ts';
 import { type Question, questionOf } from '../turns/question.ts';
 
@@ -30,6 +31,7 @@ export function trackApprovals({
   const waiting = new Map<string, string>();
   const pauses: Pause[] = [];
   let messageId: string | undefined;
+  let isQueued = false;
 
   function settle(approvalId: string): void {
     const { toolCallId = '' } = requests.get(approvalId) ?? {};
@@ -77,6 +79,9 @@ export function trackApprovals({
         waiting.clear();
         pauses.length = 0;
         break;
+      case 'data-queue':
+        isQueued = isObject(chunk.data) && chunk.data.status === 'waiting';
+        break;
       case 'data-question': {
         const question = questionOf(chunk);
         if (!question) break;
@@ -96,6 +101,10 @@ export function trackApprovals({
     /** Whether the turn waits for an answer at the end of a step. */
     get isWaiting() {
       return pauses.some((pause) => pause.waiting.size > 0);
+    },
+    /** Whether the turn has said that it waits behind others, and not that it begins. */
+    get isQueued() {
+      return isQueued;
     },
     hasAsked: (questionId: string) => questions.has(questionId),
     /** The question behind a request, however it ended; what was not asked both ways is not there. */

@@ -2,7 +2,7 @@ import type { Channel } from '../translator.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admitted, Guard } from './access.ts';
 import { type ChatPost, readChatPost } from './chat-post.ts';
-import type { ContractRoute, GatewayLimits, Role, UpstreamOption } from './options.ts';
+import type { ContractRoute, GatewayLimits, Role, RouteName, UpstreamOption } from './options.ts';
 import type { WireName } from './wires.ts';
 
 /** A chat that somebody has been let into. */
@@ -15,6 +15,7 @@ export type Place = {
   /** What the agent knows the session as. */
   sessionId: string;
   upstream: UpstreamOption;
+  route: RouteName;
   /** The path that messages for it are sent to. */
   endpoint: string;
   meta?: ContractRoute['meta'];
@@ -44,7 +45,7 @@ export function createSessionRoute(sessionId: string, context: RouteContext): Ch
   const { guard, limits, upstream, endpoint } = context;
   const logSession = sessionLogOf(sessionId);
   const placeOf = ({ user, role }: Admitted, chatId: string): Place => ({
-    ...{ user, role, logSession, chatId, sessionId, upstream, endpoint },
+    ...{ user, role, logSession, chatId, sessionId, upstream, endpoint, route: 'sessions' },
   });
   return {
     wire: 'ai-sdk',

@@ -11,6 +11,7 @@ import { createChatAnswers } from './chat-answers.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { checkDepth } from './check-depth.ts';
 import { hasContractEvents } from './contract-frames.ts';
+import { createLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
@@ -36,7 +37,8 @@ type ChatVerbsOptions = {
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
   const { log, runner, viewers, owed, metrics, limits, timing, logger } = options;
-  const restoring = createRestoring({ log, runner, timing, logger });
+  const liveTurns = createLiveTurns(log, runner);
+  const restoring = createRestoring({ log, runner, liveTurns, timing, logger });
   const answers = createChatAnswers({ log, runner, restoring, turnsOf });
 
   function view(
@@ -129,10 +131,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       if (!isOver) return show({ turn: named, after });
     }
     // The one that runs, not one that waits, be it behind it or for an answer.
-    const [running] = runner.liveIn(place);
-    const latest = running
-      ? await runner.find(running, place)
-      : await log.latest(place.logSession, chatId);
+    const [running] = await liveTurns.find(place);
+    const latest = running?.turn ?? (await log.latest(place.logSession, chatId));
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
     // Whoever has seen all of one turn has not asked for another, unless it is that one again.
@@ -164,21 +164,20 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   /** The latest of a chat, and those that run: it may be waiting behind them. */
   async function turnsOf(place: Place): Promise<TurnInfo[]> {
     const latest = await log.latest(place.logSession, place.chatId);
-    const running = runner.liveIn(place).filter((id) => id !== latest?.turnId);
-    const turns = await Promise.all(running.map((turnId) => runner.find(turnId, place)));
-    return [latest, ...turns].filter((turn) => turn !== undefined);
+    const live = await liveTurns.find(place);
+    const others = live.map(({ turn }) => turn).filter(({ turnId }) => turnId !== latest?.turnId);
+    return latest ? [latest, ...others] : others;
   }
 
   async function stop(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
     const place = await route.enter(visit.request, chatId, 'collaborator');
     let isHeard = false;
-    const turns = await turnsOf(place);
-    const isSpeaking = ({ turnId, outcome }: TurnInfo) =>
-      !outcome && runner.turnHere(turnId)?.waitsFor !== 'others';
-    const speaking = turns.filter(isSpeaking);
+    const live = await liveTurns.find(place);
+    const speaking = live.filter(({ waitsFor }) => waitsFor !== 'others');
     // What waits behind it may be somebody else's, and is not what they want to end.
-    for (const { turnId } of speaking.length > 0 ? speaking : turns) {
-      const isTaken = await log.command(turnId, { type: 'stop', reason: 'stopped by the user' });
+    for (const { turn } of speaking.length > 0 ? speaking : live) {
+      const stop = { type: 'stop', reason: 'stopped by the user' } as const;
+      const isTaken = await log.command(turn.turnId, stop);
       isHeard ||= isTaken;
     }
     return isHeard ? json(202, { stopped: true }) : nothing();

@@ -30,7 +30,7 @@ export function createContractRoute(
 
   async function placeOf(user: User, chatId: string, needed: Role): Promise<Place> {
     const place = {
-      ...{ user, chatId, sessionId: chatId, endpoint },
+      ...{ user, chatId, sessionId: chatId, endpoint, route: name },
       upstream: upstream ?? context.upstream,
       ...(meta && { meta }),
     };

@@ -84,6 +84,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       const kept = here ? undefined : await log.get?.(turnId);
       const { sessionId, chatId } = here?.prompt ?? kept ?? {};
       if (await isWaiting(turnId, (here ?? kept)?.lastSeq)) return;
+      // Whoever reloads may have come to another gateway.
+      if (await log.isReadElsewhere?.(turnId)) return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
       if (!(await log.command(turnId, stop))) return;
       logger?.info?.('turn stopped: its last viewer left', { sessionId, chatId, turnId });

@@ -15,7 +15,7 @@ export type {
 } from '../turns/log.ts';
 export { type MemoryTurnLogOptions, memoryTurnLog } from '../turns/memory.ts';
 export type { AnswerBy } from '../turns/question.ts';
-export type { FinishedTurn } from '../turns/turn.ts';
+export type { FinishedTurn } from '../turns/turn-options.ts';
 export type {
   Attachment,
   Prompt,

@@ -95,6 +95,14 @@ export function createMetrics() {
     ),
     turns: counter('sabir_turns_total', 'Turns that ended, by their outcome.', []),
     liveTurns: gauge('sabir_live_turns', 'Turns that are running.'),
+    takeovers: counter(
+      'sabir_takeovers_total',
+      'Turns of gateways that are gone, which this one went on with or ended.',
+    ),
+    handovers: counter(
+      'sabir_handovers_total',
+      'Turns that other gateways have taken from this one, or were given by it.',
+    ),
     viewers: gauge('sabir_viewers', 'Streams that are being read.'),
     resumes: counter('sabir_resumes_total', 'Streams that were resumed.'),
     replayedBytes: counter('sabir_replayed_bytes_total', 'Bytes sent again to whoever came back.'),

@@ -1,6 +1,6 @@
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog } from '../turns/log.ts';
-import type { FinishedTurn, TurnTiming } from '../turns/turn.ts';
+import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
 import type { Cors } from './cors.ts';
 
@@ -62,6 +62,9 @@ export type ContractRoute = {
       }) => RouteMeta);
 };
 
+/** The ways into chats; see `GatewayRoutes`. */
+export type RouteName = 'sessions' | 'chat' | 'onboarding';
+
 export type GatewayRoutes = {
   /** Where the routes begin. Default `/api`. */
   base?: string;
@@ -90,6 +93,11 @@ export interface ChatGatewayOptions {
    * turn that has ended before it told anything: its message is stored already.
    */
   onFinish?(turn: FinishedTurn & { user: User }): unknown;
+  /**
+   * What of a user is kept with a running turn, where the log is shared: enough for another gateway to
+   * open the agent's session in their name. Default: the id alone, so that no token is ever stored.
+   */
+  keepUser?(user: User): User;
   routes?: GatewayRoutes;
   cors?: Cors;
   limits?: Partial<GatewayLimits>;

@@ -271,7 +271,9 @@ describe('an answer that the log does not take', () => {
 
   it('is never taken for one that came too late while nobody can know: 503, then 409', async () => {
     const taken = Promise.withResolvers<void>();
+    let answers = 0;
     const options = withCommand(async (log, ...given) => {
+      if (++answers > 1) return false;
       await taken.promise;
       return log.command(...given);
     });

@@ -6,6 +6,7 @@ import type { User, WaitingTurn } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import { type Approvals, type IsEnough, readApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
+import type { LiveTurns } from './live-turns.ts';
 import type { GatewayTiming } from './options.ts';
 import { chatKeyOf, type TurnRunner } from './turn-runner.ts';
 import type { Visit } from './visit.ts';
@@ -13,6 +14,7 @@ import type { Visit } from './visit.ts';
 type RestoringOptions = {
   log: AnyTurnLog;
   runner: TurnRunner;
+  liveTurns: LiveTurns;
   timing: GatewayTiming;
   logger: Logger | undefined;
 };
@@ -29,14 +31,12 @@ export type Restoring = ReturnType<typeof createRestoring>;
  * A turn may wait for an answer for longer than its process lives. Where an agent keeps such a turn,
  * whoever comes back to its chat, or answers in it, finds it running again under the same message.
  */
-export function createRestoring({ log, runner, timing, logger }: RestoringOptions) {
+export function createRestoring(options: RestoringOptions) {
+  const { log, runner, liveTurns, timing, logger } = options;
+
   /** What runs in this chat; what is to be seen first comes first. */
   async function findLive(place: Place): Promise<TurnInfo[]> {
-    const ids = runner.liveIn(place);
-    const here = await Promise.all(ids.map((turnId) => runner.find(turnId, place)));
-    const latest = await log.latest(place.logSession, place.chatId);
-    const elsewhere = latest && !ids.includes(latest.turnId) ? latest : undefined;
-    return [...here, elsewhere].filter((turn) => turn !== undefined && !turn.outcome) as TurnInfo[];
+    return (await liveTurns.find(place)).map(({ turn }) => turn);
   }
 
   /** No session is opened where nothing could wait. */

@@ -1,12 +1,14 @@
 import { SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { createId } from '../id.ts';
 import type { Channel } from '../translator.ts';
-import type { AnyTurnLog, BeginTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
+import type { TakenOver } from '../turns/catch-up.ts';
+import type { AnyTurnLog, BeginTurn, OrphanedTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
 import { closingsOf } from '../turns/lost.ts';
 import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
 import { startTimer } from '../turns/timers.ts';
-import { type FinishedTurn, runTurn, type Turn } from '../turns/turn.ts';
-import type { User } from '../turns/upstream.ts';
+import { runTurn } from '../turns/turn.ts';
+import type { FinishedTurn, Turn } from '../turns/turn-options.ts';
+import type { Prompt, User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import type { ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
@@ -16,8 +18,10 @@ import type {
   ChatGatewayOptions,
   GatewayLimits,
   GatewayTiming,
+  RouteName,
   UpstreamOption,
 } from './options.ts';
+import { readOrigin, toOrigin } from './turn-origin.ts';
 
 type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
 
@@ -31,6 +35,19 @@ export type TurnRunnerOptions = ChatGatewayOptions & {
   metrics: GatewayMetrics;
   /** A turn has ended, here. */
   onTurnEnd(turnId: string, messageId: string): void;
+};
+
+/** A turn that is to run here. */
+type Running = {
+  writer: TurnWriter;
+  info: Omit<TurnInfo, 'turnId' | 'lastSeq' | 'startedAt'>;
+  /** When the agent was asked, here. */
+  startedAt: number;
+  prompt: Omit<Prompt, 'turnId'>;
+  upstream: UpstreamOption;
+  /** The request that it was asked by. */
+  requestId?: string;
+  takenOver?: TakenOver;
 };
 
 type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'> };
@@ -50,14 +67,13 @@ const LAST_WORDS_MS = 1_000;
 /** How often to look whether a turn has come to wait while everything ends. */
 const PAUSE_MS = 50;
 const PAUSED = { status: 'paused' } as const;
-/** Which of a chat's turns somebody wants to see: the one that says something. */
-const RANKS = { 'an answer': 1, others: 2 } as const;
 
 export type TurnRunner = ReturnType<typeof createTurnRunner>;
 
 /** The turns that run in this process, and the sessions they run in. */
 export function createTurnRunner(options: TurnRunnerOptions) {
   const { log, timing, limits, metrics, logger } = options;
+  const { keepUser = ({ id }: User) => ({ id }) } = options;
   const live = new Map<string, LiveTurn>();
   /** Those whose answer may be missing from a history: until `onFinish` has stored it. */
   const unstored = new Map<string, Turn>();
@@ -66,6 +82,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   /** One for each agent: routes with the same one share its connections. */
   const pools = new Map<UpstreamOption, SessionPool>();
   let isClosing = false;
+  const stopAdopting = log.onOrphan?.(adopt);
   const { code: closingCode, userMessage: closingMessage } = SHUTTING_DOWN;
   const closed = { status: 'failed', code: closingCode, message: closingMessage } as const;
 
@@ -126,7 +143,15 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
     const { user, sessionId, chatId, upstream } = place;
-    const info = { sessionId: place.logSession, chatId, requestId: post.requestId, messageId };
+    const asked = {
+      ...{ sessionId, chatId, chatKey: chatKeyOf(place), user, text, attachments, messages, body },
+      ...(channel && { channel }),
+      ...(isRestored && { isRestored }),
+    };
+    const info: BeginTurn = {
+      ...{ sessionId: place.logSession, chatId, requestId: post.requestId, messageId },
+      ...(log.onOrphan && { origin: toOrigin(place.route, asked, keepUser) }),
+    };
     let begun = await log.begin(info);
     // Whoever asked before that turn had ended asked for it; whoever asks later asks for another.
     while (post.isWish && 'existing' in begun && (begun.existing.endedAt ?? Infinity) <= askedAt) {
@@ -139,15 +164,25 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     }
     if ('existing' in begun) return { turn: begun.existing, isNew: false };
     const { writer } = begun;
-    const { turnId } = writer;
+    const { origin: _, ...known } = info;
     const startedAt = Date.now();
-    const ids = { requestId, sessionId, chatId, turnId };
-    logger?.info?.('turn began', ids);
+    const prompt = { ...asked, messageId };
+    runHere({ writer, info: known, startedAt, prompt, upstream, requestId });
+    return { turn: { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 }, isNew: true };
+  }
+
+  function runHere(running: Running): void {
+    const { writer, info, startedAt, prompt, upstream, requestId, takenOver } = running;
+    const { turnId } = writer;
+    const { sessionId, chatId, user, isRestored } = prompt;
+    const ids = { ...(requestId && { requestId }), sessionId, chatId, turnId };
+    logger?.info?.(takenOver ? 'turn taken over' : 'turn began', ids);
     metrics.liveTurns.add(1);
     const turn = runTurn({
       log,
       writer,
       timing,
+      takenOver,
       queueBytes: limits.queueBytes,
       logger,
       onFinish:
@@ -158,22 +193,18 @@ export function createTurnRunner(options: TurnRunnerOptions) {
           return options.onFinish?.({ ...finished, user });
         }),
       prompt: {
-        sessionId,
-        chatId,
-        chatKey: chatKeyOf(place),
+        ...prompt,
         turnId,
-        messageId,
-        user,
-        text,
-        attachments,
-        messages,
-        body,
-        ...(channel && { channel }),
-        ...(isRestored && { isRestored }),
         ...(options.errorText && { errorText: (error) => options.errorText?.(error) ?? '' }),
       },
       open: (signal) => poolOf(upstream).lease(sessionId, user, signal),
       onUnreachable: () => metrics.openFailures.add(),
+      onTaken() {
+        live.delete(turnId);
+        metrics.liveTurns.add(-1);
+        metrics.handovers.add();
+        logger?.info?.('turn left to another gateway', ids);
+      },
       onEnd(outcome, stats) {
         live.delete(turnId);
         options.onTurnEnd(turnId, turn.messageId);
@@ -199,15 +230,44 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         });
       },
     });
-    const begunInfo = { ...info, turnId, startedAt };
-    live.set(turnId, { turn, info: begunInfo });
+    live.set(turnId, { turn, info: { ...info, turnId, startedAt } });
     unstored.set(turnId, turn);
     const end = turn.done.then(() => {
       unstored.delete(turnId);
       ends.delete(end);
     });
     ends.add(end);
-    return { turn: { ...begunInfo, lastSeq: 0 }, isNew: true };
+  }
+
+  /** A turn of a gateway that is gone: goes on with it, or ends it for those who watch it. */
+  async function adopt({ turn, origin, mark, writer }: OrphanedTurn): Promise<boolean> {
+    const kept = readOrigin(origin);
+    if (!kept) return false;
+    metrics.takeovers.add();
+    const { sessionId, route, user, channel, isRestored, asked } = kept;
+    const { text = '', attachments = [], body = {} } = asked ?? {};
+    const { turnId: _, lastSeq, startedAt: __, ...info } = turn;
+    const { chatId, messageId } = info;
+    const chatKey = chatKeyOf({ logSession: info.sessionId, chatId });
+    runHere({
+      writer,
+      info,
+      startedAt: Date.now(),
+      prompt: {
+        ...{ sessionId, chatId, chatKey, messageId, user, text, attachments, messages: [], body },
+        ...(channel && { channel }),
+        ...(isRestored && { isRestored }),
+      },
+      upstream: upstreamOf(route),
+      takenOver: { lastSeq, mark, canAttach: asked !== undefined },
+    });
+    return true;
+  }
+
+  function upstreamOf(route: RouteName): UpstreamOption {
+    const { routes = {} } = options;
+    const own = route === 'sessions' ? undefined : routes[route];
+    return (own ? own.upstream : undefined) ?? options.upstream;
   }
 
   /** What is known here of a turn that is running here. */
@@ -231,14 +291,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     get isClosing() {
       return isClosing;
     },
-    /**
-     * The turns of a chat that are running here: those that say something, then what waits for an
-     * answer, then what waits behind others; the oldest first.
-     */
+    /** The turns of a chat that are running here; the oldest first. */
     liveIn: ({ logSession, chatId }: Kept): string[] =>
       [...live.values()]
         .filter(({ info }) => info.sessionId === logSession && info.chatId === chatId)
-        .sort((one, other) => rankOf(one.turn) - rankOf(other.turn))
         .map(({ info }) => info.turnId),
     /** A turn that is running here. */
     turnHere: (turnId: string): Turn | undefined => live.get(turnId)?.turn,
@@ -247,6 +303,9 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
     async close(): Promise<void> {
       isClosing = true;
+      stopAdopting?.();
+      // Whoever shares the log goes on with what it can, and nobody notices.
+      await Promise.all([...live.values()].map(({ turn }) => turn.handOver()));
       // They wait for a person, and somebody else can go on with them.
       const pause = () => {
         for (const { turn } of live.values()) if (turn.canWait) turn.abandon(PAUSED);
@@ -265,10 +324,6 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 /** What an agent may keep a chat's turns under, whoever's chat it is. */
 export function chatKeyOf({ logSession, chatId }: Kept): string {
   return JSON.stringify([logSession, chatId]);
-}
-
-function rankOf({ waitsFor }: Turn): number {
-  return waitsFor ? RANKS[waitsFor] : 0;
 }
 
 function hasToldNothing({ message, outcome }: FinishedTurn): boolean {

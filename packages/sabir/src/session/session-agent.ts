@@ -325,7 +325,8 @@ export class SessionAgent {
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
     const { running } = this.#turns;
     if (running?.turn.turnId === turnId) running.settle();
-    const entries = storage.events(turnId, after);
+    const end = this.#turns.unstoredEnd(turnId);
+    const entries = [...storage.events(turnId, after), ...(end ? [end] : [])];
     // The last event of one that has ended is its end: whoever has not seen it should find it.
     if (turn.status === 'ended' && entries.length === 0) throw new SabirError(EVENTS_GONE);
     for (const entry of entries) {

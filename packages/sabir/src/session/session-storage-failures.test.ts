@@ -206,6 +206,32 @@ describe('a storage that fails', () => {
     expect(runner.last('prompt')).toMatchObject({ turnId: 't2' });
   });
 
+  it('at a turn’s end is no reason for whoever comes then to wait for it', async () => {
+    const { rig, clock, state, store } = createRig();
+    const runner = rig.runner('r1');
+    const ann = rig.client('ann');
+    ann.say(ask(1));
+    runner.say({ type: 'message.part.text-delta', turnId: 't1', delta: 'Half' });
+    await settled();
+    state.broken = 'updateTurn';
+    runner.say({ type: 'message.finalize', turnId: 't1', reason: 'end_turn' });
+    const told = () => ann.events.filter(({ turnId, seq }) => turnId === 't1' && seq !== undefined);
+    const numbered = told();
+    const again = rig.client('ann');
+    again.say(ask(1));
+    expect(again.last('status')).toMatchObject({ data: { promptKnown: 'p1', turnId: 't1' } });
+    again.say({ type: 'follow', turnId: 't1', after: 1 });
+    again.say({ type: 'follow', turnId: 't1', after: 3 });
+    expect(again.events.filter(({ seq }) => seq !== undefined)).toEqual(numbered.slice(1));
+    state.broken = '';
+    clock.pass(1_000);
+    expect([told(), store.open('s').turn('t1')?.status]).toEqual([numbered, 'ended']);
+    // From now on it is told as it is stored.
+    const late = rig.client('ann');
+    late.say({ type: 'follow', turnId: 't1', after: 0 });
+    expect(late.events.filter(({ seq }) => seq !== undefined)).toEqual(numbered);
+  });
+
   it('at a turn’s end, and whose process ends then, leaves no turn running', async () => {
     const { rig, store, state } = createRig();
     const runner = rig.runner('r1');

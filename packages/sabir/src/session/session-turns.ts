@@ -95,6 +95,11 @@ export class SessionTurns {
     return this.#current?.running;
   }
 
+  /** The end of a turn, as JSON, if it was told but could not be stored yet. */
+  unstoredEnd(turnId: string): string | undefined {
+    return this.#ends.unstoredEnd(turnId);
+  }
+
   get isIdle(): boolean {
     return !this.#current && this.queue.size === 0;
   }

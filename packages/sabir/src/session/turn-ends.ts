@@ -14,10 +14,12 @@ type TurnEndsOptions = {
   restore(turn: StoredTurn): RunningTurn;
 };
 
+type Unstored = { turnId: string; frame: string; store(): void };
+
 /** How turns end in the storage, also when that fails: owns those that are still to be stored. */
 export function createTurnEnds(options: TurnEndsOptions) {
   const { storage, clients, clock, withdrawQuestions, restore } = options;
-  let unstored: (() => void)[] = [];
+  let unstored: Unstored[] = [];
 
   function storeFailure(running: RunningTurn, kind: ErrorKind, endedAt: number): void {
     const { seq, frame, message, error } = running.toFailure(kind);
@@ -34,20 +36,24 @@ export function createTurnEnds(options: TurnEndsOptions) {
     /** The end could not be stored: everybody is told so, and it is tried again later. */
     tellUnstored(running: RunningTurn): void {
       const { turn, channel } = running;
-      clients.broadcastFrame(running.toFailure(LOG_FAILED).frame, channel);
+      const { frame } = running.toFailure(LOG_FAILED);
+      clients.broadcastFrame(frame, channel);
       const endedAt = clock.now();
       // What was not stored nobody was told: it is not part of the answer.
-      unstored.push(() => {
+      const store = () => {
         const stored = restore(turn);
         storeFailure(stored, LOG_FAILED, endedAt);
         const { message: data } = stored.toFailure(LOG_FAILED);
         clients.broadcastSnapshot(JSON.stringify({ type: 'message.updated', data }), channel);
-      });
+      };
+      unstored.push({ turnId: turn.turnId, frame, store });
     },
+    /** As everybody was told it: whoever comes before it is stored would never hear of it. */
+    unstoredEnd: (turnId: string) => unstored.find((one) => one.turnId === turnId)?.frame,
     /** Throws if it still cannot be. */
     storeUnstored(): void {
       while (unstored.length > 0) {
-        unstored[0]?.();
+        unstored[0]?.store();
         unstored = unstored.slice(1);
       }
     },

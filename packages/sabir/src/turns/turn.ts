@@ -2,6 +2,7 @@ import type { Chunk } from '../chunks.ts';
 import {
   type ErrorKind,
   LOG_FAILED,
+  LOG_UNAVAILABLE,
   SabirError,
   TOOL_SILENT,
   TURN_FENCED,
@@ -11,79 +12,31 @@ import {
   UPSTREAM_SILENT,
   UPSTREAM_UNREACHABLE,
 } from '../errors.ts';
-import { foldChunks } from '../fold.ts';
 import type { UIMessage } from '../message.ts';
-import type { TurnOutcome, Usage } from '../outcome.ts';
+import type { TurnOutcome } from '../outcome.ts';
 import { createChunkTranslator } from '../sources/chunks/translate.ts';
-import type { Logger, Translator, TranslatorStats } from '../translator.ts';
+import type { Translator } from '../translator.ts';
+import { createCatchUp, type TakenOver } from './catch-up.ts';
 import { chunkBytes } from './chunk-bytes.ts';
-import type { AnyTurnLog, TurnLog, TurnWriter } from './log.ts';
+import type { AnyTurnLog } from './log.ts';
 import { closingsOf } from './lost.ts';
 import { outcomeOf } from './outcome-of.ts';
 import type { SessionLease } from './session-pool.ts';
 import { afterThisTick, startTimeout, startTimer, type Timer } from './timers.ts';
 import { trackProgress } from './track-progress.ts';
+import { createTurnHooks } from './turn-hooks.ts';
+import type { Turn, TurnOptions } from './turn-options.ts';
 import { createTurnQuestions } from './turn-questions.ts';
-import type { Prompt, UpstreamTurn } from './upstream.ts';
+import { readWritten } from './turn-reading.ts';
+import type { UpstreamTurn } from './upstream.ts';
 import { withoutContent } from './without-content.ts';
-
-export type TurnTiming = {
-  /** How long the agent may take to be reached. */
-  connectMs: number;
-  /** How long it may say nothing. Does not run while the prompt is queued or a question is open. */
-  idleMs: number;
-  /** How long it may say nothing while a tool works. */
-  toolLimitMs: number;
-};
-
-export type FinishedTurn = {
-  message: UIMessage;
-  outcome: TurnOutcome;
-  usage?: Usage;
-  sessionId: string;
-  chatId: string;
-  turnId: string;
-};
-
-export type TurnOptions<Log extends AnyTurnLog = TurnLog> = {
-  log: Log;
-  writer: TurnWriter;
-  prompt: Prompt;
-  open(signal: AbortSignal): Promise<SessionLease>;
-  timing: TurnTiming;
-  /** How much may wait for a slow log. */
-  queueBytes: number;
-  /** The agent could not be reached. */
-  onUnreachable?: () => void;
-  /** Runs once, after the end, viewers or none. */
-  onFinish?: ((turn: FinishedTurn) => unknown) | undefined;
-  /** Runs once, before `onFinish`. */
-  onEnd?: (outcome: TurnOutcome, stats: TranslatorStats) => void;
-  logger?: Logger | undefined;
-};
-
-/** One run of an agent, from the prompt to its one outcome. */
-export interface Turn {
-  readonly prompt: Prompt;
-  /** The id its message has; the source may name another than the prompt's. */
-  readonly messageId: string;
-  /** The highest number that its log has confirmed; 0 while there is none. */
-  readonly lastSeq: number;
-  /** It waits for an answer, and whoever keeps it can go on with it another time. */
-  readonly canWait: boolean;
-  /** Why it says nothing: somebody has to answer, or others come first. */
-  readonly waitsFor: 'an answer' | 'others' | undefined;
-  /** It has asked for something, whatever came of that. */
-  readonly hasAsked: boolean;
-  /** Ends it here; the agent behind it is not told to stop. */
-  abandon(outcome: TurnOutcome): void;
-  /** Settles when everything is written and `onFinish` has run. */
-  readonly done: Promise<void>;
-}
 
 /** How often a turn looks at its clock, and how long its log may hear nothing of it. */
 const TICK_MS = 1_000;
 const RENEW_MS = 2_000;
+/** A log that takes longer to confirm what it was given is away. */
+const LOG_SILENT_MS = 2_000;
+const REOPEN_MS = 200;
 
 /**
  * Opens the upstream, sends the prompt, pushes events through the translator into the writer and
@@ -91,19 +44,20 @@ const RENEW_MS = 2_000;
  * ends exactly once and its log is closed.
  */
 export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
-  const { log, writer, prompt, timing, logger } = options;
+  const { log, writer, prompt, timing, logger, takenOver } = options;
   const { turnId } = writer;
   const ids = { sessionId: prompt.sessionId, chatId: prompt.chatId, turnId };
   const opening = new AbortController();
   const progress = trackProgress(timing.toolLimitMs);
   const finished = Promise.withResolvers<void>();
+  const hooks = createTurnHooks(options, ids);
   // Until the source has one of its own: something must be able to say that it never will.
   let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
   let upstream: UpstreamTurn | undefined;
   let lease: SessionLease | undefined;
   let outcome: TurnOutcome | undefined;
   let messageId = prompt.messageId;
-  let lastSeq = 0;
+  let lastSeq = takenOver?.lastSeq ?? 0;
   let pending: Chunk[] = [];
   let pendingBytes = 0;
   let isScheduled = false;
@@ -112,7 +66,11 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   /** The agent has said something since the clock was last read. */
   let isAlive = false;
   let lastWriteAt = lastEventAt;
+  let writingSince = lastEventAt;
   let hasAsked = false;
+  const catchUp = createCatchUp(takenOver);
+  /** Somebody else writes it from now on. */
+  let isTaken = false;
   const questions = createTurnQuestions(progress.questions, {
     answer(answer) {
       lastEventAt = Date.now();
@@ -121,19 +79,28 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     expire: (questionId) => tell('expire', () => upstream?.expire?.(questionId)),
   });
 
+  function see(chunk: Chunk): void {
+    progress.see(chunk);
+    hasAsked ||= chunk.type === 'data-question' || chunk.type === 'tool-approval-request';
+    if (chunk.type === 'start' && chunk.messageId) messageId = chunk.messageId;
+  }
+
   function push(chunks: Chunk[]): void {
     for (const chunk of chunks) {
-      pending.push(chunk);
-      if (chunk.type === 'text-delta') continue;
-      progress.see(chunk);
-      hasAsked ||= chunk.type === 'data-question' || chunk.type === 'tool-approval-request';
-      if (chunk.type === 'start' && chunk.messageId) messageId = chunk.messageId;
+      if (chunk.type === 'text-delta') {
+        pending.push(chunk);
+        continue;
+      }
+      see(chunk);
+      // One that was taken over has begun already.
+      if (chunk.type !== 'start' || !takenOver?.lastSeq) pending.push(chunk);
     }
     // Only a log that is slower than the agent lets anything pile up.
     if (isWriting) {
       for (const chunk of chunks) pendingBytes += chunkBytes(chunk);
       if (pendingBytes > options.queueBytes && !outcome) {
-        breakOff(UPSTREAM_FLOOD);
+        // It is the log that hears nothing, if it has not for a while.
+        breakOff(Date.now() - writingSince < LOG_SILENT_MS ? UPSTREAM_FLOOD : LOG_UNAVAILABLE);
       }
       return;
     }
@@ -151,27 +118,52 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
         const chunks = pending;
         pending = [];
         pendingBytes = 0;
-        lastWriteAt = Date.now();
-        lastSeq = await writer.append(chunks);
+        writingSince = Date.now();
+        lastWriteAt = writingSince;
+        lastSeq = await writer.append(chunks, catchUp.position);
+      }
+      if (outcome && !isTaken) {
+        if (!catchUp.isDone) await closeFromLog(outcome);
+        await close(outcome);
       }
       isWriting = false;
-      if (outcome) await close(outcome);
     } catch (error) {
       await onLogError(error);
     }
   }
 
   function onEvent(event: unknown): void {
-    if (outcome) return;
+    if (outcome || isTaken) return;
+    const isKnown = catchUp.isKnown(upstream?.position);
     const chunks = translator.push(event);
+    if (isKnown) {
+      onKnownEvent(chunks);
+      return;
+    }
     // Somebody coming, going or pinging is no sign of life from the agent.
     if (chunks.length > 0) isAlive = true;
     if (translator.ended) settle(outcomeOf(chunks), chunks);
     else push(chunks);
   }
 
+  /** It is in the log already, and was told only so that the translator knows it too. */
+  function onKnownEvent(chunks: Chunk[]): void {
+    isAlive = true;
+    for (const chunk of chunks) see(chunk);
+    catchUp.seen();
+    if (translator.ended) settle(outcomeOf(chunks), []);
+  }
+
   function end(given: TurnOutcome): void {
-    if (!outcome) settle(given, translator.end(given));
+    if (outcome || isTaken) return;
+    // What is to be closed then follows from what is written, which is read first.
+    settle(given, catchUp.isDone ? translator.end(given) : []);
+  }
+
+  async function closeFromLog(final: TurnOutcome): Promise<void> {
+    const chunks = await readWritten(log, turnId, lastSeq);
+    const closings = closingsOf(chunks, messageId, final);
+    if (closings.length > 0) lastSeq = await writer.append(closings);
   }
 
   function fail({ code, userMessage: message }: ErrorKind): void {
@@ -201,14 +193,19 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     if (!outcome) tell('stop', () => upstream?.stop(why && new SabirError(why)));
   }
 
-  /** The one place where a turn gets its outcome. */
-  function settle(final: TurnOutcome, chunks: Chunk[]): void {
-    outcome = final;
+  function letGo(): void {
     opening.abort();
     late.clear();
     watchdog.clear();
     tell('release', () => upstream?.release());
     lease?.release();
+    catchUp.letGo();
+  }
+
+  /** The one place where a turn gets its outcome. */
+  function settle(final: TurnOutcome, chunks: Chunk[]): void {
+    outcome = final;
+    letGo();
     push(chunks);
     if (!isScheduled && !isWriting) {
       isScheduled = true;
@@ -218,56 +215,25 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   async function close(final: TurnOutcome): Promise<void> {
     // Read before it is closed: a log that retains nothing has forgotten it afterwards.
-    const message = await readMessage();
+    const message = await hooks.readMessage(lastSeq, messageId);
     await writer.close(final);
     await tellEnd(final, message);
   }
 
   async function tellEnd(final: TurnOutcome, message: UIMessage): Promise<void> {
-    const usage = final.status === 'finished' ? final.usage : undefined;
-    await complain('onEnd', () => options.onEnd?.(final, translator.stats));
-    await complain('onFinish', () =>
-      options.onFinish?.({ message, outcome: final, ...(usage && { usage }), ...ids }),
-    );
+    await hooks.end(final, message, translator.stats);
     finished.resolve();
-  }
-
-  async function complain(hook: string, run: () => unknown): Promise<void> {
-    try {
-      await run();
-    } catch (error) {
-      logger?.error?.(`${hook} threw`, { ...ids, error: withoutContent(error) });
-    }
-  }
-
-  async function readChunks(): Promise<Chunk[]> {
-    // Whoever reads a live turn that has nothing waits until it has. A log may have stored what it
-    // did not confirm, so it is asked if it can be.
-    if (!(log.get ? (await log.get(turnId))?.lastSeq : lastSeq)) return [];
-    const reading = new AbortController();
-    // The first batch is all there is; nothing is written meanwhile.
-    for await (const batch of log.read(turnId, 0, reading.signal)) {
-      return batch.map(({ chunk }) => chunk);
-    }
-    return [];
-  }
-
-  /** For `onFinish`, which runs also when the log cannot be read: then nothing of it is known. */
-  async function readMessage(): Promise<UIMessage> {
-    let chunks: Chunk[] = [];
-    try {
-      if (options.onFinish) chunks = await readChunks();
-    } catch (error) {
-      logger?.error?.('the turn could not be read', { ...ids, error: withoutContent(error) });
-    }
-    return foldChunks(chunks.length > 0 ? chunks : [{ type: 'start', messageId }]);
   }
 
   /** What was refused is not in the log: what closes the turn follows from what is. */
   async function onLogError(error: unknown): Promise<void> {
     const isFenced = isFence(error);
-    const isTooLarge = error instanceof SabirError && error.code === TURN_TOO_LARGE.code;
-    const kind = isTooLarge ? TURN_TOO_LARGE : LOG_FAILED;
+    if (isFenced && log.onOrphan) {
+      onTaken();
+      return;
+    }
+    const kind = kindOf(error);
+    const isTooLarge = kind === TURN_TOO_LARGE;
     let final: TurnOutcome = isFenced
       ? { status: 'lost' }
       : { status: 'failed', code: kind.code, message: kind.userMessage };
@@ -281,11 +247,12 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     let message: UIMessage | undefined;
     try {
       if (!isFenced) {
-        const closings = closingsOf(await readChunks(), messageId, final);
+        const written = await readWritten(log, turnId, lastSeq);
+        const closings = closingsOf(written, messageId, final);
         if (closings.length > 0) await writer.append(closings);
         // All of it was stored, and only the closing failed.
         else final = outcome ?? final;
-        message = await readMessage();
+        message = await hooks.readMessage(lastSeq, messageId);
         await writer.close(final);
       }
     } catch (second) {
@@ -294,23 +261,54 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       logger?.error?.('the turn could not be closed', { ...ids, error: withoutContent(second) });
     }
     isWriting = false;
-    await tellEnd(final, message ?? (await readMessage()));
+    await tellEnd(final, message ?? (await hooks.readMessage(lastSeq, messageId)));
+  }
+
+  /** Whoever has the turn now sees to it, and its agent goes on. */
+  function onTaken(): void {
+    if (isTaken) return;
+    isTaken = true;
+    pending = [];
+    letGo();
+    options.onTaken?.();
+    finished.resolve();
+  }
+
+  async function handOver(): Promise<boolean> {
+    if (outcome || isTaken || !writer.release || !lease?.session.attach) return false;
+    // What is not written yet is told again to whoever goes on.
+    onTaken();
+    try {
+      await writer.release();
+    } catch (error) {
+      // Its lease runs out.
+      logger?.warn('the turn could not be handed over', { ...ids, error: withoutContent(error) });
+    }
+    return true;
   }
 
   async function obey(): Promise<void> {
     for await (const command of writer.commands()) {
-      if (command.type === 'answer') questions.answer(command);
-      else {
+      if (isTaken) return;
+      if (command.type === 'answer') {
+        // Who took the turn over has to hear of the question first.
+        void catchUp.whenDone.then(() => {
+          if (!outcome && !isTaken) questions.answer(command);
+        });
+      } else {
         const { reason } = command;
+        await catchUp.whenAttached;
         stopUpstream();
         end({ status: 'stopped', ...(reason && { reason }) });
       }
     }
   }
 
-  const watchdog: Timer = startTimer(Math.min(TICK_MS, Math.max(timing.idleMs / 4, 10)), () => {
+  const renewMs = writer.renewMs ?? RENEW_MS;
+  const tickMs = Math.min(TICK_MS, renewMs / 2, Math.max(timing.idleMs / 4, 10));
+  const watchdog: Timer = startTimer(tickMs, () => {
     const now = Date.now();
-    if (now - lastWriteAt >= RENEW_MS) {
+    if (now - lastWriteAt >= renewMs) {
       lastWriteAt = now;
       writer.renew().catch(onRenewError);
     }
@@ -328,9 +326,13 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   /** One that was missed is tried again; the lease is longer than that. */
   function onRenewError(error: unknown): void {
-    if (outcome) return;
+    if (outcome || isTaken) return;
     if (!isFence(error)) {
       logger?.warn('the lease could not be renewed', { ...ids, error });
+      return;
+    }
+    if (log.onOrphan) {
+      onTaken();
       return;
     }
     stopUpstream(TURN_FENCED);
@@ -339,12 +341,35 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   const late: Timer = startTimeout(timing.connectMs, () => fail(UPSTREAM_UNREACHABLE));
 
+  /** Whoever takes a turn over may come at a bad moment: it is tried until it is too late. */
+  async function open(): Promise<SessionLease> {
+    for (;;) {
+      try {
+        return await options.open(opening.signal);
+      } catch (error) {
+        if (!takenOver?.canAttach || opening.signal.aborted) throw error;
+      }
+      await new Promise<void>((resolve) => void startTimeout(REOPEN_MS, resolve));
+    }
+  }
+
+  /** Of one that was taken over: whether nothing can follow what is written. */
+  async function hasEnded({ lastSeq: written, canAttach }: TakenOver): Promise<boolean> {
+    const chunks = written > 0 ? await readWritten(log, turnId, written) : [];
+    if (chunks.some(({ type }) => type === 'finish' || type === 'error')) {
+      if (!outcome) settle(outcomeOf(chunks), []);
+    } else if (!canAttach) end({ status: 'lost' });
+    return outcome !== undefined;
+  }
+
   async function start(): Promise<void> {
+    if (takenOver && (await hasEnded(takenOver))) return;
     try {
-      const opened = await options.open(opening.signal);
-      if (outcome) return opened.release();
+      const opened = await open();
+      if (outcome || isTaken) return opened.release();
       lease = opened;
     } catch (error) {
+      if (isTaken) return;
       if (outcome && outcome.status !== 'failed') return;
       logger?.warn('the agent could not be reached', { ...ids, error });
       options.onUnreachable?.();
@@ -352,13 +377,18 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     } finally {
       late.clear();
     }
+    const { session } = lease;
+    if (takenOver && !session.attach) {
+      end({ status: 'lost' });
+      return;
+    }
     try {
-      upstream = lease.session.prompt(prompt, {
-        event: onEvent,
-        close: (final) => end(final),
-      });
+      const sink = { event: onEvent, close: (final: TurnOutcome) => end(final) };
+      upstream =
+        takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink);
       translator = upstream.translator;
       lastEventAt = Date.now();
+      catchUp.attached();
     } catch (error) {
       logger?.error?.('the prompt could not be sent', { ...ids, error: withoutContent(error) });
       fail(UPSTREAM_DROPPED);
@@ -369,7 +399,10 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     logger?.error?.('the commands could not be read', { ...ids, error: withoutContent(error) });
     breakOff(LOG_FAILED);
   });
-  void start();
+  void start().catch((error) => {
+    logger?.error?.('the turn could not be read', { ...ids, error: withoutContent(error) });
+    fail(LOG_FAILED);
+  });
   return {
     prompt,
     get messageId() {
@@ -388,8 +421,14 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       return hasAsked;
     },
     abandon: end,
+    handOver,
     done: finished.promise,
   };
+}
+
+function kindOf(error: unknown): ErrorKind {
+  const { code } = error instanceof SabirError ? error : LOG_FAILED;
+  return [TURN_TOO_LARGE, LOG_UNAVAILABLE].find((kind) => kind.code === code) ?? LOG_FAILED;
 }
 
 function isFence(error: unknown): boolean {

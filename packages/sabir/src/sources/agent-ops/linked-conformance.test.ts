@@ -11,7 +11,7 @@ for (const [name, socket, isSessionServer] of [
 ] as const) {
   describeUpstream(
     `agentOpsUpstream: ${name}, a session server of ours`,
-    { hasConnection: true, hasHistory: true },
+    { hasConnection: true, hasHistory: true, canAttach: true, keepsTime: true },
     async () => {
       const driver = scriptedDriver({ onDrop: () => void chain.close() });
       const chain: SessionChain = await startSessionChain({ driver, isKept: true });

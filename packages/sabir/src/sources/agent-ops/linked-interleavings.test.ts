@@ -2,11 +2,13 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createModelRunner, type Doing } from '../../../test/session-model-runner.ts';
 import { createSessionRig, settled } from '../../../test/session-rig.ts';
+import { takeOver } from '../../../test/upstream-turn.ts';
 import type { Chunk } from '../../chunks.ts';
 import { foldChunks } from '../../fold.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import type { SocketEvents } from '../../session/index.ts';
-import type { Prompt, UpstreamTurn } from '../../turns/upstream.ts';
+import type { Answer } from '../../turns/log.ts';
+import type { Prompt, TurnSink, UpstreamTurn } from '../../turns/upstream.ts';
 import { verifyChunks } from '../../verify.ts';
 import { LinkedSession } from './linked-session.ts';
 import type { Socket, SocketListener } from './socket.ts';
@@ -24,6 +26,7 @@ type Move =
   | { do: 'answer' }
   | { do: 'settle' }
   | { do: 'cut'; link: number; arrives: boolean }
+  | { do: 'die'; link: number; arrives: boolean }
   | { do: 'up' | 'down'; link: number; most: number }
   | { do: 'pass'; ms: number }
   | { do: 'work'; doing: Doing };
@@ -47,6 +50,7 @@ const SCRIPT = fc.array(
     move(2, ['release'], { which }),
     move(8, ['answer']),
     move(8, ['cut'], { link, arrives: fc.boolean() }),
+    move(6, ['die'], { link, arrives: fc.boolean() }),
     move(3, ['refuse'], { link }),
     move(26, ['up', 'down'], { link, most: fc.constantFrom(1, 3, 100) }),
     move(12, ['pass'], { ms: fc.constantFrom(60, 200, 1_000) }),
@@ -126,7 +130,7 @@ function createLink(rig: ReturnType<typeof createSessionRig>, user: string) {
     },
     history: async () => [],
   });
-  session.attach(connect(session));
+  session.connected(connect(session));
 
   const endure = (run: () => void) => {
     if (wire.trouble++ < MOST_TROUBLE) run();
@@ -139,6 +143,11 @@ function createLink(rig: ReturnType<typeof createSessionRig>, user: string) {
     up: (most: number) => pipe.up(most),
     down: (most: number) => pipe.down(most),
     cut: (arrives: boolean) => endure(() => pipe.cut(arrives)),
+    /** Its process ends. */
+    die(arrives: boolean): void {
+      if (arrives) pipe.up(Number.POSITIVE_INFINITY);
+      session.close();
+    },
     /** It cannot be reached the next time. */
     refuse: () =>
       endure(() => {
@@ -150,11 +159,14 @@ function createLink(rig: ReturnType<typeof createSessionRig>, user: string) {
   };
 }
 
+/** The log of a turn: what was written, up to and with the event at `mark`. */
+type Written = { chunks: Chunk[]; mark: number; closed: TurnOutcome[] };
 type Asked = {
-  promptId: string;
+  prompt: Prompt;
+  link: number;
   turn: UpstreamTurn;
-  chunks: Chunk[];
-  closed: TurnOutcome[];
+  written: Written;
+  answers: Answer[];
   isStopped: boolean;
   isReleased: boolean;
 };
@@ -167,6 +179,7 @@ function createWorld() {
   const links = users.map((user) => createLink(rig, user));
   const asked: Asked[] = [];
   const answered = new Set<string>();
+  const dead = new Set<LinkedSession>();
 
   /** One that had nothing left to do is gone after a drop, and the next prompt opens another. */
   function linkAt(index: number): (typeof links)[number] {
@@ -176,23 +189,63 @@ function createWorld() {
     return links[index];
   }
 
-  function ask({ session }: (typeof links)[number]): void {
+  function ask({ session }: (typeof links)[number], index: number): void {
     const n = asked.length + 1;
-    const [chunks, closed]: [Chunk[], TurnOutcome[]] = [[], []];
     const prompt: Prompt = {
       ...{ sessionId: 's', chatId: 'c', chatKey: 'k', turnId: `p${n}`, messageId: `t${n}` },
       ...{ user: { id: 'x' }, text: `Hi ${n}`, attachments: [], messages: [], body: {} },
     };
-    const turn = session.prompt(prompt, {
-      event: (event) => void chunks.push(...turn.translator.push(event)),
-      close: (outcome) => void closed.push(outcome),
+    const written: Written = { chunks: [], mark: 0, closed: [] };
+    const turn = listen(written, session, (sink) => session.prompt(prompt, sink));
+    asked.push({
+      ...{ prompt, link: index, turn, written, answers: [] },
+      ...{ isStopped: false, isReleased: false },
     });
-    asked.push({ promptId: `p${n}`, turn, chunks, closed, isStopped: false, isReleased: false });
+  }
+
+  /** Writes what is told, but for what was written before. */
+  function listen(
+    written: Written,
+    session: LinkedSession,
+    begin: (sink: TurnSink) => UpstreamTurn,
+  ): UpstreamTurn {
+    const { mark } = written;
+    let before = 0;
+    const turn = begin({
+      event(event) {
+        const { position = 0, translator } = turn;
+        const hasPlace = position > before;
+        before = position;
+        const told = { event, position, hasPlace, chunks: translator.push(event) };
+        written.chunks = takeOver(written.chunks, mark, [told]);
+        written.mark = Math.max(position, mark);
+      },
+      close: (outcome) => {
+        // A process that has ended writes nothing.
+        if (!dead.has(session)) written.closed.push(outcome);
+      },
+    });
+    return turn;
+  }
+
+  /** Another process goes on with its turns, and says again what their people have said. */
+  function succeed(index: number, arrives: boolean): void {
+    const open = asked.filter((one) => one.link === index && !isDone(one));
+    const dying = linkAt(index);
+    dead.add(dying.session);
+    dying.die(arrives);
+    const { session } = linkAt(index);
+    for (const one of open) {
+      one.turn = listen(one.written, session, (sink) => session.attach(one.prompt, sink));
+      for (const answer of one.answers) one.turn.answer(answer);
+      if (one.isStopped) one.turn.stop();
+      if (one.isReleased) one.turn.release();
+    }
   }
 
   function askedIn(turnId: string | undefined): Asked | undefined {
     const turn = turnId === undefined ? undefined : rig.storage.turn(turnId);
-    return asked.find(({ promptId }) => promptId === turn?.promptId);
+    return asked.find(({ prompt }) => prompt.turnId === turn?.promptId);
   }
 
   /** People answer once: it is for the link to see that it arrives. */
@@ -200,12 +253,15 @@ function createWorld() {
     for (const { turnId, questionId } of rig.storage.openQuestions()) {
       if (answered.has(questionId)) continue;
       answered.add(questionId);
-      askedIn(turnId)?.turn.answer({ type: 'answer', questionId, answer: 'Yes' });
+      const one = askedIn(turnId);
+      const given: Answer = { type: 'answer', questionId, answer: 'Yes' };
+      one?.answers.push(given);
+      one?.turn.answer(given);
     }
   }
 
-  const isOver = ({ turn, closed, isReleased }: Asked) =>
-    turn.translator.ended || closed.length > 0 || isReleased;
+  const isDone = ({ turn, written }: Asked) => turn.translator.ended || written.closed.length > 0;
+  const isOver = (one: Asked) => isDone(one) || one.isReleased;
 
   function play(given: Exclude<Move, { do: 'settle' | 'pass' }>): void {
     if (given.do === 'answer') answer();
@@ -224,7 +280,8 @@ function createWorld() {
       }
     } else {
       const at = linkAt(given.link);
-      if (given.do === 'prompt') ask(at);
+      if (given.do === 'prompt') ask(at, given.link);
+      else if (given.do === 'die') succeed(given.link, given.arrives);
       else if (given.do === 'arrive') at.arrive();
       else if (given.do === 'refuse') at.refuse();
       else if (given.do === 'cut') at.cut(given.arrives);
@@ -261,8 +318,9 @@ const OUTCOMES: Record<string, string> = {
 };
 
 function checkTurn({ rig }: ReturnType<typeof createWorld>, one: Asked): void {
-  const { promptId, chunks, closed, isStopped, isReleased } = one;
-  const turn = rig.storage.turnOfPrompt(promptId);
+  const { prompt, written, isStopped, isReleased } = one;
+  const { chunks, closed } = written;
+  const turn = rig.storage.turnOfPrompt(prompt.turnId);
   // A prompt that was let go before it reached the server was never asked.
   if (isReleased && !turn) return;
   expect(turn?.status).toBe('ended');

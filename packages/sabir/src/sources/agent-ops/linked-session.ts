@@ -33,6 +33,7 @@ type Turn = {
   readonly translator: AgentOpsTranslator;
   /** Known from the start where the server takes ours. */
   turnId: string;
+  /** Of the event that was told last, or is being told. */
   lastSeq: number;
   /** What it has missed was asked for. */
   isCatchingUp: boolean;
@@ -95,7 +96,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     return !this.isClosed && this.#stopping.size > 0;
   }
 
-  attach(socket: Socket): void {
+  /** There is a connection, the first or another one. */
+  connected(socket: Socket): void {
     if (this.isClosed) {
       socket.close();
       return;
@@ -113,13 +115,26 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   }
 
   prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn {
+    return this.#begin(prompt, sink, false);
+  }
+
+  /**
+   * On the wire it is the same: the server knows a prompt by its id, does not ask it twice, and tells
+   * its turn from the first event to whoever has seen none. But whoever prompted it may have shown
+   * that it waits.
+   */
+  attach(prompt: Prompt, sink: TurnSink): UpstreamTurn {
+    return this.#begin(prompt, sink, true);
+  }
+
+  #begin(prompt: Prompt, sink: TurnSink, mayHaveWaited: boolean): UpstreamTurn {
     const { channel: usual, approvals } = this.#options;
     const { turnId: promptId, messageId, errorText, channel = usual } = prompt;
     const turn: Turn = {
       ...{ prompt, channel, sink, turnId: messageId, lastSeq: 0, answers: [] },
       isCatchingUp: false,
       translator: createAgentOpsTranslator({
-        ...{ dialect: 'v2', promptId, messageId, approvals },
+        ...{ dialect: 'v2', promptId, messageId, approvals, mayHaveWaited },
         ...(errorText && { errorText }),
       }),
       ...{ wantsStop: false, isClosed: false },
@@ -127,6 +142,9 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     const refusal = this.isClosed ? DROPPED : refusalOf(prompt);
     if (refusal) queueMicrotask(() => this.#close(turn, refusal));
     else {
+      // A turn is told to one: whoever had it before would wait for ever.
+      const before = this.#turns.get(promptId);
+      if (before) this.#close(before, DROPPED);
       this.#turns.set(promptId, turn);
       this.#send(turn);
     }
@@ -136,13 +154,16 @@ export class LinkedSession implements UpstreamSession, SocketListener {
       get isQueued() {
         return isQueued();
       },
+      get position() {
+        return turn.lastSeq;
+      },
       stop: () => this.#stop(turn),
       answer: ({ questionId, answer }: Answer) => {
         const given = { questionId, answer: toAnswer(answer) };
         turn.answers.push(given);
         this.#socket?.send({ type: 'answer', ...given });
       },
-      expire: (id) => this.#tell(turn, { type: 'interactive_prompt_expired', promptId: id }),
+      // No `expire`: the server keeps the time of its questions, and says in the turn that it is over.
       release: () => this.#release(turn),
     };
   }
@@ -209,7 +230,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
   async #connect(): Promise<void> {
     try {
-      this.attach(await this.#options.connect(this, this.#closing.signal));
+      this.connected(await this.#options.connect(this, this.#closing.signal));
     } catch {
       if (!this.isClosed) this.#connectLater();
     }

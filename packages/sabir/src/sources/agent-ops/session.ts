@@ -93,7 +93,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   }
 
   /** Makes the session usable; what came before it was heard already. */
-  attach(socket: Socket): void {
+  connected(socket: Socket): void {
     if (this.#isClosed) {
       socket.close();
       return;

@@ -55,7 +55,7 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
   const queue = createQueuePlace((data) => {
     // Only a message whose id is known beforehand can be begun before its turn.
     if (options.messageId !== undefined) getMessage().accumulator.data('queue', data, QUEUE);
-  });
+  }, options.mayHaveWaited);
   let texts = createSnapshotTexts();
   /** Made when the turn begins: only then its id is known. */
   let message: TurnMessage | undefined;

@@ -130,7 +130,7 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
           })
         : new AgentOpsSession({ ...common, dialect, settleMs });
       gate.open(session);
-      session.attach(socket);
+      session.connected(socket);
       return session;
     },
   };

@@ -10,11 +10,15 @@ export interface NodeRedisClient {
     channel: string,
     listener: (message: string, channel: string) => void,
   ): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
+  unsubscribe(
+    channel: string,
+    listener: (message: unknown, channel: unknown) => void,
+  ): Promise<unknown>;
   duplicate(): unknown;
   connect(): Promise<unknown>;
   destroy(): unknown;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
   readonly isReady: boolean;
 }
 
@@ -25,11 +29,15 @@ export interface NodeRedisCluster {
     channel: string,
     listener: (message: string, channel: string) => void,
   ): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
+  unsubscribe(
+    channel: string,
+    listener: (message: unknown, channel: unknown) => void,
+  ): Promise<unknown>;
   duplicate(): unknown;
   connect(): Promise<unknown>;
   destroy(): unknown;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
   readonly isOpen: boolean;
   readonly masters: unknown;
 }
@@ -39,10 +47,12 @@ export interface IoRedisClient {
   call(command: string, ...args: string[]): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
-  duplicate(): unknown;
+  duplicate(override?: object): unknown;
   disconnect(): void;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
   readonly status: string;
+  readonly isCluster: boolean;
 }
 
 export type RedisClient = NodeRedisClient | NodeRedisCluster | IoRedisClient;
@@ -52,8 +62,8 @@ export interface Link {
   readonly isReady: boolean;
   /** `key` says where in a cluster it belongs. */
   send(key: string, args: string[]): Promise<unknown>;
-  /** Also after every time the connection was lost. */
-  onReady(run: () => void): void;
+  /** Also after every time the connection was lost. Gives what takes it back. */
+  onReady(run: () => void): () => void;
 }
 
 /** A connection of our own that only listens. */
@@ -68,12 +78,16 @@ export interface Subscriber {
 
 export type OnMessage = (channel: string, message: string) => void;
 
+/** When a connection is there (again); in a cluster, to any of its nodes. */
+const READY_EVENTS = ['ready', 'node-ready', '+node', '-node'];
+
 export function createLink(client: RedisClient): Link {
   checkClient(client);
   ignoreErrors(client);
   return {
     get isReady() {
-      if (isIoRedis(client)) return client.status === 'ready';
+      // One that waits connects when it is first told something.
+      if (isIoRedis(client)) return client.status === 'ready' || client.status === 'wait';
       return isNodeCluster(client) ? client.isOpen : client.isReady;
     },
     send(key, args) {
@@ -81,25 +95,23 @@ export function createLink(client: RedisClient): Link {
       if (isNodeCluster(client)) return client.sendCommand(key, false, args);
       return client.sendCommand(args);
     },
-    onReady: (run) => void client.on('ready', run),
+    onReady(run) {
+      onReady(client, run);
+      return () => {
+        for (const event of READY_EVENTS) client.off(event, run);
+      };
+    },
   };
 }
 
 export function createSubscriber(client: RedisClient, onMessage: OnMessage): Subscriber {
-  const own = client.duplicate() as RedisClient;
+  if (isIoRedis(client)) return createIoRedisSubscriber(client, onMessage);
+  const own = client.duplicate() as NodeRedisClient | NodeRedisCluster;
   ignoreErrors(own);
-  if (isIoRedis(own)) {
-    own.on('message', (channel, message) => onMessage(String(channel), String(message)));
-    return {
-      subscribe: (channel) => own.subscribe(channel),
-      unsubscribe: (channel) => own.unsubscribe(channel),
-      onReady: (run) => void own.on('ready', run),
-      close: () => own.disconnect(),
-    };
-  }
   const connected = own.connect();
   connected.catch(() => undefined);
-  const listener = (message: string, channel: string) => onMessage(channel, message);
+  const listener = (message: unknown, channel: unknown) =>
+    onMessage(String(channel), String(message));
   return {
     async subscribe(channel) {
       await connected;
@@ -107,19 +119,64 @@ export function createSubscriber(client: RedisClient, onMessage: OnMessage): Sub
     },
     async unsubscribe(channel) {
       await connected;
-      await own.unsubscribe(channel);
+      // By its listener: else one that subscribes again meanwhile would hear nothing.
+      await own.unsubscribe(channel, listener);
     },
-    onReady: (run) => void own.on('ready', run),
-    // Before it is connected there is nothing to close yet.
-    close: () => void connected.then(() => own.destroy()).catch(() => undefined),
+    onReady: (run) => onReady(own, run),
+    close() {
+      try {
+        own.destroy();
+      } catch {
+        // It was closed already.
+      }
+    },
   };
 }
+
+/**
+ * By itself it would subscribe again after a drop and let whoever fails at it go unheard, which ends
+ * the process; so that is done here. A cluster's does it well.
+ */
+function createIoRedisSubscriber(client: IoRedisClient, onMessage: OnMessage): Subscriber {
+  const { isCluster } = client;
+  const own = (
+    isCluster ? client.duplicate() : client.duplicate({ autoResubscribe: false })
+  ) as IoRedisClient;
+  const channels = new Set<string>();
+  ignoreErrors(own);
+  own.on('message', (channel, message) => onMessage(String(channel), String(message)));
+  own.on('ready', () => {
+    if (isCluster || channels.size === 0) return;
+    // Lost again: the next time.
+    own.subscribe(...channels).catch(() => undefined);
+  });
+  return {
+    subscribe(channel) {
+      channels.add(channel);
+      return own.subscribe(channel);
+    },
+    unsubscribe(channel) {
+      channels.delete(channel);
+      return own.unsubscribe(channel);
+    },
+    onReady: (run) => onReady(own, run),
+    close: () => own.disconnect(),
+  };
+}
+
+function onReady(client: RedisClient, run: () => void): void {
+  for (const event of READY_EVENTS) client.on(event, run);
+}
+
+const isHeard = new WeakSet<RedisClient>();
 
 /**
  * Both clients throw what goes wrong with a connection at whoever does not listen. They connect
  * again by themselves, and what failed is told to whoever asked for it.
  */
 function ignoreErrors(client: RedisClient): void {
+  if (isHeard.has(client)) return;
+  isHeard.add(client);
   client.on('error', () => undefined);
 }
 

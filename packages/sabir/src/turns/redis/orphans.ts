@@ -40,6 +40,9 @@ export function createOrphanage(options: OrphanageOptions) {
   const settling = new Map<string, Promise<boolean>>();
   let sweeping: Timer | undefined;
   let isSweeping = false;
+  /** Whoever saw to them here is about to end, and leaves them to others. */
+  let isRetired = false;
+  let isClosed = false;
 
   async function isAdopted(orphan: OrphanedTurn): Promise<boolean> {
     for (const adopt of adopters) {
@@ -58,7 +61,7 @@ export function createOrphanage(options: OrphanageOptions) {
 
   /** True if something has become of it: it is gone on with or over, here or elsewhere. */
   async function seize(turnId: string, isGivenUp: boolean): Promise<boolean> {
-    if (options.isQuiet() && !isGivenUp) return false;
+    if (isRetired || (options.isQuiet() && !isGivenUp)) return false;
     const token = createToken();
     const { turn } = keys.ofTurn(turnId);
     const argv = [token, leaseMs, inbox, liveMs];
@@ -71,6 +74,10 @@ export function createOrphanage(options: OrphanageOptions) {
     writer.pull();
     const orphan = { turn: known.info, origin: JSON.parse(origin ?? 'null'), mark: Number(mark) };
     if (await isAdopted({ ...orphan, writer })) return true;
+    if (isClosed) {
+      await writer.release();
+      return true;
+    }
     const outcome = { status: 'lost' } as const;
     const entries = await store.ask(() => readEntries(turnId, 0));
     const chunks = entries.flatMap(({ stored }) => decodeBatch(stored));
@@ -94,15 +101,20 @@ export function createOrphanage(options: OrphanageOptions) {
     const { live } = keys;
     const due = ['ZRANGE', live, '-inf', Date.now(), 'BYSCORE', 'LIMIT', 0, MOST_LOOKED_AT];
     const ids = (await store.ask(() => store.send(live, ...due))) as string[];
-    for (const turnId of ids) {
-      const known = await store.ask(() => look(turnId));
-      if (!known || known.endedAgo !== undefined) {
-        await store.ask(() => store.send(live, 'ZREM', live, turnId));
-      } else if (known.leaseLeft > 0) {
-        const next = Date.now() + known.leaseLeft;
-        await store.ask(() => store.send(live, 'ZADD', live, 'XX', next, turnId));
-      } else await settle(turnId);
-    }
+    // One that cannot be looked at does not keep the others from it.
+    const looked = await Promise.allSettled(ids.map(lookAfter));
+    for (const one of looked) if (one.status === 'rejected') throw one.reason;
+  }
+
+  async function lookAfter(turnId: string): Promise<void> {
+    const { live } = keys;
+    const known = await store.ask(() => look(turnId));
+    if (!known || known.endedAgo !== undefined) {
+      await store.ask(() => store.send(live, 'ZREM', live, turnId));
+    } else if (known.leaseLeft > 0) {
+      const next = Date.now() + known.leaseLeft;
+      await store.ask(() => store.send(live, 'ZADD', live, 'XX', next, turnId));
+    } else settleMeanwhile(turnId);
   }
 
   async function sweepOnce(): Promise<void> {
@@ -117,8 +129,9 @@ export function createOrphanage(options: OrphanageOptions) {
     }
   }
 
-  function onGivenUp(turnId: string): void {
-    settle(turnId, true).catch((error) => {
+  /** Nobody waits for it: whoever adopts it may take their time. */
+  function settleMeanwhile(turnId: string, isGivenUp = false): void {
+    settle(turnId, isGivenUp).catch((error) => {
       logger?.warn('a turn could not be taken', { turnId, error: withoutContent(error) });
     });
   }
@@ -129,11 +142,17 @@ export function createOrphanage(options: OrphanageOptions) {
       adopters.add(adopt);
       if (!sweeping) {
         sweeping = startTimer(Math.max(leaseMs / 2, 50), () => void sweepOnce());
+        const onGivenUp = (turnId: string) => settleMeanwhile(turnId, true);
         news.listen(keys.orphans, onGivenUp, () => void sweepOnce()).catch(() => undefined);
       }
-      return () => void adopters.delete(adopt);
+      isRetired = false;
+      return () => {
+        adopters.delete(adopt);
+        isRetired = adopters.size === 0;
+      };
     },
     close(): void {
+      isClosed = true;
       adopters.clear();
       sweeping?.clear();
     },

@@ -57,7 +57,7 @@ const MOST_TRIES = 10;
  * const client = await createClient({ url: 'redis://…' }).connect();
  * createChatGateway({ log: redisTurnLog({ client }), … });
  */
-export function redisTurnLog(options: RedisTurnLogOptions): TurnLog & { close(): Promise<void> } {
+export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   const { prefix = 'sabir', maxTurnBytes = 16 * MEGABYTE, leaseMs = 10_000, logger } = options;
   const { retentionMs = 60_000, dedupeMs = 10_000, retainedBytes = 256 * MEGABYTE } = options;
   const { answerMs = 3_000, outageMs = 60_000 } = options;
@@ -75,7 +75,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog & { close():
   let isClosed = false;
   let quietUntil = 0;
   // While Redis was away nobody could renew a lease: everybody gets the time to.
-  link.onReady(() => {
+  const stopWatching = link.onReady(() => {
     quietUntil = Date.now() + leaseMs;
   });
 
@@ -223,7 +223,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog & { close():
     const fields = [sessionId, chatId, requestId, messageId, JSON.stringify(origin ?? null), inbox];
     // Before it is begun: one that is in there and was never begun is taken out by whoever looks.
     const due = Date.now() + leaseMs;
-    inBackground(store.send(keys.live, 'ZADD', keys.live, due, turnId));
+    inBackground(store.insist(() => store.send(keys.live, 'ZADD', keys.live, due, turnId)));
     let candidate = '';
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const all = [candidate ? keys.ofTurn(candidate).turn : own, own, ...place];
@@ -258,11 +258,11 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog & { close():
 
   async function command(turnId: string, given: TurnCommand): Promise<boolean> {
     const { turn, commands } = keys.ofTurn(turnId);
-    const question = given.type === 'answer' ? given.questionId : '';
     const id = createToken();
+    const name = given.type === 'answer' ? `answer:${given.questionId}` : `stop:${id}`;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const isStrict = Date.now() < quietUntil ? 0 : 1;
-      const argv = [question, id, JSON.stringify(given), liveMs, turnId, isStrict];
+      const argv = [name, id, JSON.stringify(given), liveMs, turnId, isStrict];
       const run = () => store.run(COMMAND, [turn, commands], argv);
       const reply = await store.insist(run, { ms: answerMs });
       if (reply !== 'ORPHAN') return reply === 'OK';
@@ -313,6 +313,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog & { close():
       await Promise.allSettled([...writers.values()].map((writer) => writer.release()));
       for (const writer of [...writers.values()]) writer.drop();
       news.close();
+      stopWatching();
     },
   };
 }

@@ -161,7 +161,10 @@ return {tonumber(held[5]), redis.call('LRANGE', KEYS[3], ARGV[6], -1)}
 `,
 );
 
-/** KEYS: turn, commands. */
+/**
+ * KEYS: turn, commands. Of those with the same name the first is taken: of the answers to a question,
+ * and of a stop that is said again.
+ */
 export const COMMAND = define(
   'command',
   `
@@ -169,13 +172,10 @@ ${NOW}
 local turn = redis.call('HMGET', KEYS[1], 'session', 'outcome', 'lease', 'inbox')
 if not turn[1] or turn[2] then return 'OVER' end
 if ARGV[6] == '1' and now >= tonumber(turn[3]) then return 'ORPHAN' end
-if ARGV[1] ~= '' then
-  local field = 'answer:' .. ARGV[1]
-  local first = redis.call('HGET', KEYS[1], field)
-  if first == ARGV[2] then return 'OK' end
-  if first then return 'ANSWERED' end
-  redis.call('HSET', KEYS[1], field, ARGV[2])
-end
+local first = redis.call('HGET', KEYS[1], ARGV[1])
+if first == ARGV[2] then return 'OK' end
+if first then return 'ANSWERED' end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('RPUSH', KEYS[2], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 redis.call('PUBLISH', turn[4], ARGV[5])

@@ -1,0 +1,46 @@
+import { isObject } from '../chunk-shapes.ts';
+import type { Channel } from '../translator.ts';
+import type { Attachment, Prompt, User } from '../turns/upstream.ts';
+import type { RouteName } from './options.ts';
+
+/** What a prompt is made of again, in a gateway that goes on with it. */
+type Asked = { text: string; attachments: Attachment[]; body: Record<string, unknown> };
+
+/** What is kept with a turn for the gateway that goes on with it when this one is gone. */
+export type TurnOrigin = {
+  route: RouteName;
+  /** What the agent knows the session as. */
+  sessionId: string;
+  user: User;
+  channel?: Channel;
+  isRestored?: true;
+  /** Not there if it was too large: such a turn is lost with its gateway. */
+  asked?: Asked;
+};
+
+/** What is larger is not kept: files that were attached, mostly. */
+const MOST_KEPT = 1_000_000;
+
+export function toOrigin(
+  route: RouteName,
+  prompt: Omit<Prompt, 'turnId' | 'messageId'>,
+  keepUser: (user: User) => User,
+): TurnOrigin {
+  const { sessionId, user, channel, isRestored, text, attachments, body } = prompt;
+  const asked = { text, attachments, body };
+  const isSmall = JSON.stringify(asked).length <= MOST_KEPT;
+  return {
+    ...{ route, sessionId, user: keepUser(user) },
+    ...(channel && { channel }),
+    ...(isRestored && { isRestored }),
+    ...(isSmall && { asked }),
+  };
+}
+
+/** Nothing of what another version may have kept there. */
+export function readOrigin(origin: unknown): TurnOrigin | undefined {
+  if (!isObject(origin)) return undefined;
+  const { route, sessionId, user } = origin;
+  const isOne = typeof route === 'string' && typeof sessionId === 'string' && isObject(user);
+  return isOne && typeof user.id === 'string' ? (origin as TurnOrigin) : undefined;
+}

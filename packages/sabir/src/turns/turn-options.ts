@@ -1,0 +1,67 @@
+import type { UIMessage } from '../message.ts';
+import type { TurnOutcome, Usage } from '../outcome.ts';
+import type { Logger, TranslatorStats } from '../translator.ts';
+import type { TakenOver } from './catch-up.ts';
+import type { AnyTurnLog, TurnLog, TurnWriter } from './log.ts';
+import type { SessionLease } from './session-pool.ts';
+import type { Prompt } from './upstream.ts';
+
+export type TurnTiming = {
+  /** How long the agent may take to be reached. */
+  connectMs: number;
+  /** How long it may say nothing. Does not run while the prompt is queued or a question is open. */
+  idleMs: number;
+  /** How long it may say nothing while a tool works. */
+  toolLimitMs: number;
+};
+
+export type FinishedTurn = {
+  message: UIMessage;
+  outcome: TurnOutcome;
+  usage?: Usage;
+  sessionId: string;
+  chatId: string;
+  turnId: string;
+};
+
+export type TurnOptions<Log extends AnyTurnLog = TurnLog> = {
+  log: Log;
+  writer: TurnWriter;
+  prompt: Prompt;
+  /** Another process began it and is gone: it goes on where that one's writing ended. */
+  takenOver?: TakenOver | undefined;
+  open(signal: AbortSignal): Promise<SessionLease>;
+  timing: TurnTiming;
+  /** How much may wait for a slow log. */
+  queueBytes: number;
+  /** The agent could not be reached. */
+  onUnreachable?: () => void;
+  /** Runs once, after the end, viewers or none. */
+  onFinish?: ((turn: FinishedTurn) => unknown) | undefined;
+  /** Runs once, before `onFinish`. */
+  onEnd?: (outcome: TurnOutcome, stats: TranslatorStats) => void;
+  /** Runs once, instead of both: the turn goes on elsewhere, or ends there. */
+  onTaken?: () => void;
+  logger?: Logger | undefined;
+};
+
+/** One run of an agent, from the prompt to its one outcome. */
+export interface Turn {
+  readonly prompt: Prompt;
+  /** The id its message has; the source may name another than the prompt's. */
+  readonly messageId: string;
+  /** The highest number that its log has confirmed; 0 while there is none. */
+  readonly lastSeq: number;
+  /** It waits for an answer, and whoever keeps it can go on with it another time. */
+  readonly canWait: boolean;
+  /** Why it says nothing: somebody has to answer, or others come first. */
+  readonly waitsFor: 'an answer' | 'others' | undefined;
+  /** It has asked for something, whatever came of that. */
+  readonly hasAsked: boolean;
+  /** Ends it here; the agent behind it is not told to stop. */
+  abandon(outcome: TurnOutcome): void;
+  /** Gives it to whoever shares the log, if they can go on with it; false if not. */
+  handOver(): Promise<boolean>;
+  /** Settles when everything is written and `onFinish` has run. */
+  readonly done: Promise<void>;
+}

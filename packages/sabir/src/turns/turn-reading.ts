@@ -1,0 +1,32 @@
+import type { Chunk } from '../chunks.ts';
+import { foldChunks } from '../fold.ts';
+import type { UIMessage } from '../message.ts';
+import type { AnyTurnLog } from './log.ts';
+
+/**
+ * What is stored of a turn that is written here: all there is at the moment, since nothing is written
+ * meanwhile. `lastSeq` is how much is known to be there.
+ */
+export async function readWritten(
+  log: AnyTurnLog,
+  turnId: string,
+  lastSeq: number,
+): Promise<Chunk[]> {
+  // Whoever reads a live turn that has nothing waits until it has. A log may have stored what it
+  // did not confirm, so it is asked if it can be.
+  const stored = log.get ? ((await log.get(turnId))?.lastSeq ?? 0) : lastSeq;
+  if (stored === 0) return [];
+  const reading = new AbortController();
+  const chunks: Chunk[] = [];
+  for await (const batch of log.read(turnId, 0, reading.signal)) {
+    for (const { chunk } of batch) chunks.push(chunk);
+    if (chunks.length >= stored) break;
+  }
+  reading.abort();
+  return chunks;
+}
+
+/** The message that they make; with an id of its own if they are none. */
+export function toMessage(chunks: Chunk[], messageId: string): UIMessage {
+  return foldChunks(chunks.length > 0 ? chunks : [{ type: 'start', messageId }]);
+}
