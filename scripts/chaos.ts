@@ -17,6 +17,8 @@ const { values } = parseArgs({
     log: { type: 'string', default: 'redis' },
     client: { type: 'string', default: 'redis' },
     appendfsync: { type: 'string', default: 'always' },
+    /** Kinds of fault to leave out, with commas between them. */
+    without: { type: 'string', default: '' },
     /** Only the turn of this number, as it was planned. */
     only: { type: 'string' },
   },
@@ -24,6 +26,11 @@ const { values } = parseArgs({
 
 if (values.log === 'redis' && !hasRedis) installRedis();
 console.log(`Seed ${values.seed}`);
+// Whatever was started is stopped.
+const ending = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => ending.abort());
+}
 let toldAt = Date.now();
 const report = await runChaos({
   faults: Number(values.faults),
@@ -33,7 +40,9 @@ const report = await runChaos({
   log: values.log as ChaosOptions['log'],
   client: values.client as ChaosOptions['client'],
   appendfsync: values.appendfsync as ChaosOptions['appendfsync'],
+  without: values.without.split(',').filter(Boolean),
   ...(values.only !== undefined && { only: Number(values.only) }),
+  signal: ending.signal,
   onFailure: (failure) => console.log(toStory(failure).join('\n')),
   onProgress(soFar) {
     if (Date.now() - toldAt < 10_000) return;

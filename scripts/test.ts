@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { installChromium } from './install-chromium.ts';
 import { installOpenCode } from './install-opencode.ts';
-import { installRedis } from './install-redis.ts';
+import { installServers } from './install-servers.ts';
 import { ROOT, run } from './run-command.ts';
 
 const results = `${ROOT}test-results`;
@@ -10,7 +10,7 @@ const only = process.argv.slice(2);
 
 installChromium();
 installOpenCode();
-installRedis();
+installServers();
 if (!run('npm', ['run', 'build', '--silent', '-w', 'sabir'])) process.exit(1);
 
 rmSync(results, { recursive: true, force: true });

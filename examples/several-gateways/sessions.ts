@@ -1,0 +1,40 @@
+/**
+ * The agents that the gateways are in front of: sessions with a ferryman in each.
+ *
+ *     SESSIONS_SECRET=… node several-gateways/sessions.ts
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import type { AgentDriver } from 'sabir/session';
+import { sqliteSessionStore, startSessionStack } from 'sabir/session/node';
+
+const { SESSIONS_SECRET = '', DATABASE = ':memory:' } = process.env;
+const { HOST = 'localhost', PORT = '3007' } = process.env;
+if (SESSIONS_SECRET === '') throw new Error('Set SESSIONS_SECRET, the same for the gateways.');
+
+const ferryman: AgentDriver = {
+  name: 'ferryman',
+  async *prompt({ content, signal }) {
+    for (let stroke = 1; stroke <= 60; stroke++) {
+      yield { type: 'text', delta: `${stroke}. stroke towards ${content}. ` };
+      await setTimeout(50, undefined, { signal });
+    }
+  },
+};
+
+/** `Bearer SECRET.USER`, from a gateway. */
+function authenticate({ headers }: Request) {
+  const [secret = '', id] = (headers.get('authorization') ?? '').replace('Bearer ', '').split('.');
+  const [given, known] = [Buffer.from(secret), Buffer.from(SESSIONS_SECRET)];
+  return given.length === known.length && timingSafeEqual(given, known) && id ? { id } : null;
+}
+
+const stack = await startSessionStack({
+  port: Number(PORT),
+  host: HOST,
+  store: sqliteSessionStore({ file: DATABASE }),
+  driver: () => ferryman,
+  authenticate,
+});
+console.log(`Listening on http://localhost:${stack.port}`);
+process.once('SIGTERM', () => stack.close());
