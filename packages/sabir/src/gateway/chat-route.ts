@@ -61,7 +61,7 @@ export function createSessionRoute(sessionId: string, context: RouteContext): Ch
 }
 
 /** A session's turns are kept under its own id, unless that looks like what other routes use. */
-function sessionLogOf(sessionId: string): string {
+export function sessionLogOf(sessionId: string): string {
   return sessionId.startsWith('[') ? routeLogOf('sessions', sessionId) : sessionId;
 }
 

@@ -139,7 +139,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const turn = restored ?? (named ? undefined : latest);
     if (!turn) return nothing();
     // Also while it runs: a page that is being told is owed nothing any more.
-    const isOwed = cursor !== undefined || owed.take(turn.turnId, place.user.id);
+    const isOwed = cursor !== undefined || (await owed.take(place.user.id, turn.messageId));
     if (turn.outcome && (!isOwed || turn.lastSeq === 0)) return nothing();
     return show({ turn, after: 0 });
 

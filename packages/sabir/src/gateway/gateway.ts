@@ -1,12 +1,19 @@
 /** `createChatGateway`: the only file that knows URLs. */
-import { METHOD_NOT_ALLOWED, NO_HISTORY, NOT_FOUND, SabirError, SHUTTING_DOWN } from '../errors.ts';
+import {
+  LOG_UNAVAILABLE,
+  METHOD_NOT_ALLOWED,
+  NO_HISTORY,
+  NOT_FOUND,
+  SabirError,
+  SHUTTING_DOWN,
+} from '../errors.ts';
 import { createId } from '../id.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import { createGuard } from './access.ts';
 import { readApprovals } from './approvals.ts';
-import { type ChatRoute, createSessionRoute } from './chat-route.ts';
+import { type ChatRoute, createSessionRoute, sessionLogOf } from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
 import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
@@ -48,7 +55,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const log = options.log ?? memoryTurnLog();
   const metrics = createMetrics();
   const guard = createGuard(options);
-  const owed = createOwedReplays();
+  const owed = createOwedReplays(log.notes);
   const viewers = createViewers(timing.disconnectGraceMs, stopUnwatched);
   const runner = createTurnRunner({
     ...options,
@@ -56,9 +63,9 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     timing,
     limits,
     metrics,
-    onTurnEnd(turnId, messageId) {
+    onTurnEnd(turnId, planned, messageId) {
       viewers.forget(turnId);
-      owed.name(turnId, messageId);
+      owed.name(planned, messageId);
     },
   });
   const verbs = createChatVerbs({ log, runner, viewers, owed, metrics, limits, timing, logger });
@@ -83,9 +90,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       const here = runner.turnHere(turnId);
       const kept = here ? undefined : await log.get?.(turnId);
       const { sessionId, chatId } = here?.prompt ?? kept ?? {};
-      if (await isWaiting(turnId, (here ?? kept)?.lastSeq)) return;
-      // Whoever reloads may have come to another gateway.
+      // Whoever reloads may have come to another gateway. Asked first: the next one reads it as well,
+      // and of two gateways that were left at once each would take the other for a viewer.
       if (await log.isReadElsewhere?.(turnId)) return;
+      if (await isWaiting(turnId, (here ?? kept)?.lastSeq)) return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
       if (!(await log.command(turnId, stop))) return;
       logger?.info?.('turn stopped: its last viewer left', { sessionId, chatId, turnId });
@@ -117,14 +125,33 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     return withSession(sessionId, visit, async (session, user) => {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
-      const running = runner.unstoredIn(sessionId);
+      const here = runner.unstoredIn(sessionId);
+      const elsewhere = await unlessAway(async () => log.live?.(sessionLogOf(sessionId)));
       const history = await session.history(user, channelOf(visit.url));
-      const excluded = new Set(running.map(([, turn]) => turn.messageId));
+      const running = new Set(elsewhere?.map(({ messageId }) => messageId));
+      for (const { prompt } of here) running.add(prompt.messageId);
+      const excluded = new Set([...running, ...here.map(({ messageId }) => messageId)]);
       const shown = history.filter(({ id }) => !excluded.has(id));
-      owed.settle(user.id, new Set(shown.map(({ id }) => id)));
-      for (const [turnId, { messageId }] of running) owed.owe(turnId, user.id, messageId);
+      await unlessAway(async () => {
+        await owed.settle(
+          user.id,
+          shown.map(({ id }) => id),
+        );
+        for (const messageId of running) await owed.owe(user.id, messageId);
+      });
       return json(200, shown);
     });
+  }
+
+  /** A history can be read while the store of the turns is away. */
+  async function unlessAway<T>(run: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof SabirError) || error.code !== LOG_UNAVAILABLE.code) throw error;
+      logger?.warn('the turns of other gateways are not known', { error: withoutContent(error) });
+      return undefined;
+    }
   }
 
   function channels(sessionId: string, visit: Visit): Promise<Response> {
@@ -199,7 +226,6 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   async function letGo(): Promise<void> {
     await runner.close();
     viewers.close();
-    owed.clear();
     if (!options.log) await log.close?.();
   }
 

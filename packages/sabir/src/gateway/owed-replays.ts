@@ -1,58 +1,69 @@
+import type { SharedNotes } from '../turns/log.ts';
+
 /** How long a page may take between asking for the history and for the running answer. */
 const OWED_MS = 60_000;
 const MAX_OWED = 10_000;
 /** As many pages as one person is likely to open at once. */
 const MAX_PAGES = 20;
-
-type Debt = {
-  turnId: string;
-  userId: string;
-  messageId: string;
-  /** Until when, for each page that asked. */
-  pages: number[];
-};
+/** A debt is for one of a history's last answers. */
+const MAX_SETTLED = 20;
 
 export type OwedReplays = ReturnType<typeof createOwedReplays>;
 
 /**
  * A history leaves out the answer that is being written, since a resume brings it. If the turn ends
  * in between, the resume finds nothing running: then the page is owed the whole turn all the same.
+ * Gateways that share a log share their debts, since a page may come to any of them.
  */
-export function createOwedReplays(now: () => number = Date.now) {
-  const owed = new Map<string, Debt>();
-  const keyOf = (turnId: string, userId: string) => `${turnId} ${userId}`;
+export function createOwedReplays(notes: SharedNotes = localNotes()) {
+  /** What a turn's message was to be called, by what its source has called it. */
+  const planned = new Map<string, string>();
+  const nameOf = (userId: string, messageId: string) => JSON.stringify([userId, messageId]);
   return {
-    owe(turnId: string, userId: string, messageId: string): void {
-      const key = keyOf(turnId, userId);
-      const { pages = [] } = owed.get(key) ?? {};
-      const oldest = owed.keys().next().value;
-      if (owed.size >= MAX_OWED && oldest !== undefined) owed.delete(oldest);
-      const due = [...pages.slice(1 - MAX_PAGES), now() + OWED_MS];
-      owed.set(key, { turnId, userId, messageId, pages: due });
-    },
+    /** `messageId` is what it was to be called when the turn began: the one that all gateways know. */
+    owe: (userId: string, messageId: string): Promise<void> =>
+      notes.add(nameOf(userId, messageId), OWED_MS),
     /** The id of the answer is certain when its turn has ended: a source may name one late. */
-    name(turnId: string, messageId: string): void {
-      for (const debt of owed.values()) if (debt.turnId === turnId) debt.messageId = messageId;
+    name(messageId: string, named: string): void {
+      if (named === messageId) return;
+      const oldest = planned.keys().next().value;
+      if (planned.size >= MAX_OWED && oldest !== undefined) planned.delete(oldest);
+      planned.set(named, messageId);
     },
     /**
      * This person has got a history with these messages. Whoever asked for an earlier one and never
      * resumed would leave a debt that gives the next page an answer that it has.
      */
-    settle(userId: string, messageIds: ReadonlySet<string>): void {
-      for (const [key, debt] of owed) {
-        if (debt.userId === userId && messageIds.has(debt.messageId)) owed.delete(key);
-      }
-    },
+    settle: (userId: string, messageIds: string[]): Promise<void> =>
+      notes.clear(
+        messageIds.slice(-MAX_SETTLED).map((id) => nameOf(userId, planned.get(id) ?? id)),
+      ),
     /** Pays one of them, if there is one to pay. */
-    take(turnId: string, userId: string): boolean {
-      const key = keyOf(turnId, userId);
-      const debt = owed.get(key);
-      const due = debt?.pages.filter((until) => until > now()) ?? [];
-      const isOwed = due.shift() !== undefined;
-      if (debt && due.length > 0) debt.pages = due;
-      else owed.delete(key);
-      return isOwed;
+    take: (userId: string, messageId: string): Promise<boolean> =>
+      notes.take(nameOf(userId, messageId)),
+  };
+}
+
+/** Those of one process. */
+export function localNotes(now: () => number = Date.now): SharedNotes {
+  /** Until when, for each of them. */
+  const notes = new Map<string, number[]>();
+  return {
+    async add(name, ms) {
+      const kept = notes.get(name) ?? [];
+      const oldest = notes.keys().next().value;
+      if (notes.size >= MAX_OWED && oldest !== undefined) notes.delete(oldest);
+      notes.set(name, [...kept.slice(1 - MAX_PAGES), now() + ms]);
     },
-    clear: () => owed.clear(),
+    async take(name) {
+      const due = notes.get(name)?.filter((until) => until > now()) ?? [];
+      const isThere = due.shift() !== undefined;
+      if (due.length > 0) notes.set(name, due);
+      else notes.delete(name);
+      return isThere;
+    },
+    async clear(names) {
+      for (const name of names) notes.delete(name);
+    },
   };
 }

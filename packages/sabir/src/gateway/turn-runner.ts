@@ -33,8 +33,8 @@ export type TurnRunnerOptions = ChatGatewayOptions & {
   timing: GatewayTiming;
   limits: GatewayLimits;
   metrics: GatewayMetrics;
-  /** A turn has ended, here. */
-  onTurnEnd(turnId: string, messageId: string): void;
+  /** A turn has ended, here. Its source may have called its message something else than was planned. */
+  onTurnEnd(turnId: string, planned: string, messageId: string): void;
 };
 
 /** A turn that is to run here. */
@@ -207,7 +207,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       },
       onEnd(outcome, stats) {
         live.delete(turnId);
-        options.onTurnEnd(turnId, turn.messageId);
+        options.onTurnEnd(turnId, prompt.messageId, turn.messageId);
         metrics.liveTurns.add(-1);
         metrics.turns.add({ outcome: outcome.status });
         metrics.turnDuration.observe((Date.now() - startedAt) / 1000);
@@ -299,7 +299,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     /** A turn that is running here. */
     turnHere: (turnId: string): Turn | undefined => live.get(turnId)?.turn,
     unstoredIn: (sessionId: string) =>
-      [...unstored].filter(([, { prompt }]) => prompt.sessionId === sessionId),
+      [...unstored.values()].filter(({ prompt }) => prompt.sessionId === sessionId),
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
     async close(): Promise<void> {
       isClosing = true;

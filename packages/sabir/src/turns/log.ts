@@ -50,6 +50,15 @@ export type OrphanedTurn = {
   writer: TurnWriter;
 };
 
+/** Promises that one process makes and another keeps. None of them is vital. */
+export interface SharedNotes {
+  /** One more under this name, for so long. */
+  add(name: string, ms: number): Promise<void>;
+  /** One less, if there is one. */
+  take(name: string): Promise<boolean>;
+  clear(names: string[]): Promise<void>;
+}
+
 /**
  * Where turns are kept. An implementation
  * - MUST make `begin` atomic and idempotent by `requestId` within a session *and* chat: while such
@@ -88,10 +97,13 @@ export interface AnyTurnLog {
   read(turnId: string, after: number, signal: AbortSignal): AsyncIterable<LoggedChunk[]>;
   command(turnId: string, command: TurnCommand): Promise<boolean>;
   /**
-   * The turns of a chat that have not ended, wherever they run; the oldest first. Optional: without
-   * it only the latest is known beside those that run in this process.
+   * The turns of a chat that have not ended, wherever they run, or those of all chats of a session;
+   * the oldest first. Optional: without it only the latest of a chat is known beside those that run
+   * in this process.
    */
-  live?(sessionId: string, chatId: string): Promise<TurnInfo[]>;
+  live?(sessionId: string, chatId?: string): Promise<TurnInfo[]>;
+  /** What several processes have to know together beside turns, for a while. Only where they share. */
+  readonly notes?: SharedNotes;
   /** Whether another process reads this turn. Only for logs that several processes share. */
   isReadElsewhere?(turnId: string): Promise<boolean>;
   /**

@@ -246,8 +246,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       return true;
     },
     async live(sessionId, chatId) {
-      const { turns: all = [] } = chatOf(sessionId, chatId) ?? {};
-      return [...all].filter((turn) => isLive(turn)).map(({ info }) => ({ ...info }));
+      const isAsked = ({ info }: Turn) =>
+        info.sessionId === sessionId && (chatId === undefined || info.chatId === chatId);
+      const live = [...turns.values()].filter((turn) => isAsked(turn) && isLive(turn));
+      return live.map(({ info }) => ({ ...info }));
     },
     async close() {
       isClosed = true;

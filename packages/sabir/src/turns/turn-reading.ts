@@ -12,9 +12,7 @@ export async function readWritten(
   turnId: string,
   lastSeq: number,
 ): Promise<Chunk[]> {
-  // Whoever reads a live turn that has nothing waits until it has. A log may have stored what it
-  // did not confirm, so it is asked if it can be.
-  const stored = log.get ? ((await log.get(turnId))?.lastSeq ?? 0) : lastSeq;
+  const stored = await storedOf(log, turnId, lastSeq);
   if (stored === 0) return [];
   const reading = new AbortController();
   const chunks: Chunk[] = [];
@@ -24,6 +22,21 @@ export async function readWritten(
   }
   reading.abort();
   return chunks;
+}
+
+/**
+ * Whoever reads a live turn that has nothing waits until it has. A log may have stored what it did not
+ * confirm, so it is asked if it can be; one that cannot answer just now has at least what it confirmed,
+ * and whoever reads that waits for it.
+ */
+async function storedOf(log: AnyTurnLog, turnId: string, lastSeq: number): Promise<number> {
+  if (!log.get) return lastSeq;
+  try {
+    return (await log.get(turnId))?.lastSeq ?? 0;
+  } catch (error) {
+    if (lastSeq === 0) throw error;
+    return lastSeq;
+  }
 }
 
 /** The message that they make; with an id of its own if they are none. */

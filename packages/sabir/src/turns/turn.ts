@@ -259,6 +259,11 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       // Its lease runs out, or has: whoever notices ends it.
       if (isFence(second)) final = { status: 'lost' };
       logger?.error?.('the turn could not be closed', { ...ids, error: withoutContent(second) });
+      // And tells of it: it is told of once.
+      if (log.onOrphan) {
+        onTaken();
+        return;
+      }
     }
     isWriting = false;
     await tellEnd(final, message ?? (await hooks.readMessage(lastSeq, messageId)));

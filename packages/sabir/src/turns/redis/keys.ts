@@ -37,6 +37,10 @@ export function createKeys(prefix: string) {
       const chat = JSON.stringify([sessionId, chatId]);
       return `${prefix}:{${tagFor(chat)}}:chat:${chat}`;
     },
+    /** A sorted set: a session's turns that have not ended, in the order they began. */
+    ofSession: (sessionId: string) => `${prefix}:session:${sessionId}`,
+    /** A list: as many entries as promises of that name. */
+    ofNote: (name: string) => `${prefix}:note:${name}`,
     /** The id of the turn that answers it. */
     ofRequest(sessionId: string, chatId: string, requestId: string): string {
       const tag = tagFor(JSON.stringify([sessionId, chatId]));

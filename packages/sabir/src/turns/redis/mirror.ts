@@ -10,11 +10,20 @@ export type MirrorNeeds = {
    * Everything after `after` that is stored, and whether that is all there will be. What was there
    * once (`isKnown`) may be read to its end, though nobody else is told of it any more.
    */
-  fetch(after: number, isKnown: boolean, isWanted: () => boolean): Promise<Fetched>;
+  fetch(after: number, how: Fetching): Promise<Fetched>;
   /** Resolves when nothing that is published from now on is missed. */
   listen(): Promise<unknown>;
+  /** Nobody reads it for now. */
+  rest(): void;
   /** Called once, when nobody reads any more. */
   leave(): void;
+};
+
+export type Fetching = {
+  isKnown: boolean;
+  /** Somebody reads it here: others may want to know. */
+  isRead: boolean;
+  isWanted(): boolean;
 };
 
 export type Fetched = {
@@ -46,9 +55,12 @@ export class Mirror implements ReadableTurn {
   failure: unknown;
   #needs: MirrorNeeds;
   #readers = 0;
+  #isResting = false;
   #isLeft = false;
   #isListening = false;
   #isKnown = false;
+  /** The number of its last chunk, once that was heard. */
+  #endsAt: number | undefined;
   #isFetching = false;
   /** Something was heard while the stream was being read. */
   #isStale = false;
@@ -70,19 +82,28 @@ export class Mirror implements ReadableTurn {
   joined(): void {
     this.#readers++;
     this.#linger?.clear();
+    if (!this.#isResting) return;
+    this.#isResting = false;
+    void this.#fetch();
   }
 
   left(): void {
     if (--this.#readers > 0) return;
-    if (this.isEnded || this.isOver) this.#leave();
-    else this.#linger = startTimeout(LINGER_MS, () => this.#leave());
+    if (this.isEnded || this.isOver) {
+      this.#leave();
+      return;
+    }
+    this.#isResting = true;
+    this.#needs.rest();
+    this.#linger = startTimeout(LINGER_MS, () => this.#leave());
   }
 
   /** What was published: the number of the last chunk, then what was stored if it is not too long. */
   hear(message: string): void {
     if (this.#isLeft || this.isEnded) return;
     if (message.startsWith('e')) {
-      if (Number(message.slice(1)) === this.chunks.length && !this.#isFetching) this.#end();
+      this.#endsAt = Number(message.slice(1));
+      if (this.#endsAt === this.chunks.length && !this.#isFetching) this.#end();
       else void this.#fetch();
       return;
     }
@@ -94,8 +115,17 @@ export class Mirror implements ReadableTurn {
     const last = Number(message.slice(0, space));
     if (last <= this.chunks.length) return;
     const before = this.chunks.length;
-    if (this.#isFetching || !this.#add(last, message.slice(space + 1))) void this.#fetch();
+    if (this.#isFetching || !this.#addHeard(last, message.slice(space + 1))) void this.#fetch();
     else this.#wake(before);
+  }
+
+  /** Whoever may publish may publish anything. */
+  #addHeard(last: number, stored: string): boolean {
+    try {
+      return this.#add(last, stored);
+    } catch {
+      return false;
+    }
   }
 
   /** Something may have been missed. */
@@ -131,11 +161,10 @@ export class Mirror implements ReadableTurn {
     try {
       do {
         this.#isStale = false;
-        const found = await this.#needs.fetch(
-          this.chunks.length,
-          this.#isKnown,
-          () => !this.#isLeft,
-        );
+        const found = await this.#needs.fetch(this.chunks.length, {
+          ...{ isKnown: this.#isKnown, isRead: !this.#isResting },
+          isWanted: () => !this.#isLeft,
+        });
         if (this.#isLeft || this.isEnded) return;
         if (this.#take(found)) break;
         // What is published between the reading and the listening would be missed.
@@ -163,6 +192,9 @@ export class Mirror implements ReadableTurn {
     for (const { last, stored } of entries) {
       if (last > this.chunks.length && !this.#add(last, stored)) throw new SabirError(LOG_FAILED);
     }
+    // It was there, and its end was not seen: the store has lost it.
+    const hasAll = this.#endsAt !== undefined && this.chunks.length >= this.#endsAt;
+    if (isGone && this.#isKnown && !hasAll) throw new SabirError(LOG_FAILED);
     if (isGone || (isEnded && this.chunks.length >= lastSeq)) {
       this.isEnded = true;
       return true;

@@ -6,10 +6,10 @@ import { TurnReader } from '../turn-reader.ts';
 import { createLink, type RedisClient } from './client.ts';
 import { type Known, readInfo } from './info.ts';
 import { createKeys, createToken, createTurnId } from './keys.ts';
-import { type Entry, type Fetched, Mirror } from './mirror.ts';
+import { type Entry, type Fetched, type Fetching, Mirror } from './mirror.ts';
 import { createNews } from './news.ts';
 import { createOrphanage } from './orphans.ts';
-import { BEGIN, CALL_OFF, COMMAND, LOOK, OTHERS, RETAIN } from './scripts.ts';
+import { BEGIN, CALL_OFF, COMMAND, FORGET, LOOK, OTHERS, RETAIN } from './scripts.ts';
 import { createStore } from './store.ts';
 import { RedisTurnWriter } from './writer.ts';
 
@@ -100,6 +100,9 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     mark: number,
   ): RedisTurnWriter {
     const { turnId, sessionId, chatId, requestId, lastSeq } = info;
+    const session = keys.ofSession(sessionId);
+    inBackground(store.send(session, 'ZADD', session, 'NX', Date.now(), turnId));
+    inBackground(store.send(session, 'PEXPIRE', session, liveMs));
     const writer = new RedisTurnWriter({
       ...{ store, turnId, token, lastSeq, mark, leaseMs, liveMs, keepMs, maxTurnBytes },
       keys: {
@@ -107,7 +110,11 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
         chat: keys.ofChat(sessionId, chatId),
         request: keys.ofRequest(sessionId, chatId, requestId),
       },
-      onClosed: (bytes) => retain(turnId, bytes),
+      onBump: () => inBackground(store.send(session, 'PEXPIRE', session, liveMs)),
+      onClosed(bytes) {
+        inBackground(store.send(session, 'ZREM', session, turnId));
+        return retain(turnId, bytes);
+      },
       onReleased() {
         inBackground(store.send(keys.live, 'ZADD', keys.live, 0, turnId));
         inBackground(store.send(keys.orphans, 'PUBLISH', keys.orphans, turnId));
@@ -128,7 +135,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       const run = () => store.run(RETAIN, [keys.ended, keys.endedBytes], argv);
       for (const id of (await store.ask(run)) as string[]) {
         const { turn, chunks, commands, readers } = keys.ofTurn(id);
-        inBackground(store.send(turn, 'UNLINK', turn, chunks, commands, readers));
+        inBackground(store.run(FORGET, [turn, chunks, commands, readers], [LAST_READ_MS]));
       }
     } catch (error) {
       // They expire all the same.
@@ -176,13 +183,14 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     return endedAgo !== undefined && endedAgo >= retentionMs;
   }
 
-  async function fetch(turnId: string, after: number, isKnown: boolean): Promise<Fetched> {
-    const [known, entries] = await Promise.all([look(turnId, true), readEntries(turnId, after)]);
+  async function fetch(turnId: string, after: number, how: Fetching): Promise<Fetched> {
+    const { isKnown, isRead } = how;
+    const [known, entries] = await Promise.all([look(turnId, isRead), readEntries(turnId, after)]);
     const isGone = !known || (!isKnown && isForgotten(known));
     if (isGone) return { entries: [], isGone, isEnded: true, lastSeq: 0, lookAgainMs: 0 };
     const isEnded = known.endedAgo !== undefined;
     const isLost = !isEnded && known.leaseLeft <= 0;
-    if (isLost && (await orphanage.settle(turnId))) return fetch(turnId, after, isKnown);
+    if (isLost && (await orphanage.settle(turnId))) return fetch(turnId, after, how);
     const lookAgainMs = isLost ? leaseMs / 2 : Math.max(known.leaseLeft, 10);
     return { entries, isGone, isEnded, lastSeq: known.info.lastSeq, lookAgainMs };
   }
@@ -191,9 +199,10 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     const there = mirrors.get(turnId);
     if (there && !there.isOver) return there;
     const { channel, readers } = keys.ofTurn(turnId);
+    const rest = () => inBackground(store.send(readers, 'ZREM', readers, processId));
     const mirror: Mirror = new Mirror({
-      fetch: (after, isKnown, isWanted) =>
-        store.insist(() => fetch(turnId, after, isKnown), { isWanted }),
+      fetch: (after, how) => store.insist(() => fetch(turnId, after, how), how),
+      rest,
       listen: () =>
         news.listen(
           channel,
@@ -204,7 +213,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
         if (mirrors.get(turnId) !== mirror) return;
         mirrors.delete(turnId);
         news.leave(channel);
-        if (!isClosed) inBackground(store.send(readers, 'ZREM', readers, processId));
+        if (!isClosed) rest();
       },
     });
     mirrors.set(turnId, mirror);
@@ -250,10 +259,9 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     throw new SabirError(LOG_UNAVAILABLE);
   }
 
-  async function turnsOf(sessionId: string, chatId: string, isNewestFirst: boolean) {
-    const chat = keys.ofChat(sessionId, chatId);
-    const order = isNewestFirst ? ['REV'] : [];
-    return (await store.ask(() => store.send(chat, 'ZRANGE', chat, 0, -1, ...order))) as string[];
+  /** The ids of turns in one of the sets, in their order. */
+  async function listed(set: string, ...order: 'REV'[]): Promise<string[]> {
+    return (await store.ask(() => store.send(set, 'ZRANGE', set, 0, -1, ...order))) as string[];
   }
 
   async function command(turnId: string, given: TurnCommand): Promise<boolean> {
@@ -279,7 +287,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   return {
     begin,
     async latest(sessionId, chatId) {
-      for (const turnId of await turnsOf(sessionId, chatId, true)) {
+      for (const turnId of await listed(keys.ofChat(sessionId, chatId), 'REV')) {
         const known = await find(turnId);
         if (known) return known.info;
       }
@@ -289,7 +297,10 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       return (await find(turnId))?.info;
     },
     async live(sessionId, chatId) {
-      const ids = await turnsOf(sessionId, chatId, false);
+      const isWhole = chatId === undefined;
+      const ids = await listed(
+        isWhole ? keys.ofSession(sessionId) : keys.ofChat(sessionId, chatId),
+      );
       const found = await Promise.all(ids.map(find));
       return found.flatMap((known) => (known && !known.info.outcome ? [known.info] : []));
     },
@@ -302,6 +313,21 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       const { readers } = keys.ofTurn(turnId);
       const run = () => store.run(OTHERS, [readers], [processId]);
       return Number(await store.ask(run)) > 0;
+    },
+    notes: {
+      async add(name, ms) {
+        const note = keys.ofNote(name);
+        await store.ask(() => store.send(note, 'RPUSH', note, 1));
+        await store.ask(() => store.send(note, 'PEXPIRE', note, ms));
+      },
+      async take(name) {
+        const note = keys.ofNote(name);
+        return (await store.ask(() => store.send(note, 'LPOP', note))) !== null;
+      },
+      async clear(names) {
+        const notes = names.map((name) => keys.ofNote(name));
+        await Promise.all(notes.map((note) => store.ask(() => store.send(note, 'UNLINK', note))));
+      },
     },
     onOrphan: (adopt) => orphanage.adoptBy(adopt),
     async close() {

@@ -141,12 +141,16 @@ return 'OK'
 `,
 );
 
-/** KEYS: turn, chunks, commands, chat, request. Tells its bytes, and the commands nobody has read. */
+/**
+ * KEYS: turn, chunks, commands, chat, request. Tells its bytes, and the commands nobody has read; or
+ * how far it is, if that is less than was written.
+ */
 export const CLOSE = define(
   'close',
   `
 ${HOLD}
 if not held[2] then
+  if tonumber(held[4]) < tonumber(ARGV[8]) then return tonumber(held[4]) end
   redis.call('HSET', KEYS[1], 'outcome', ARGV[3], 'good', ARGV[4], 'endedAt', now)
   redis.call('HDEL', KEYS[1], 'origin')
   for at = 1, 3 do redis.call('PEXPIRE', KEYS[at], ARGV[5]) end
@@ -229,6 +233,17 @@ return forgotten
 `,
 );
 
+/** KEYS: turn, chunks, commands, readers. Nobody is told of it any more; who reads it reads on. */
+export const FORGET = define(
+  'forget',
+  `
+if redis.call('EXISTS', KEYS[1], KEYS[4]) < 2 then return redis.call('UNLINK', unpack(KEYS)) end
+redis.call('HSET', KEYS[1], 'endedAt', 0)
+for at = 1, 4 do redis.call('PEXPIRE', KEYS[at], ARGV[1]) end
+return 0
+`,
+);
+
 export type Script = ReturnType<typeof define>;
 
 const SCRIPTS = [
@@ -243,6 +258,7 @@ const SCRIPTS = [
   COMMAND,
   SEIZE,
   RETAIN,
+  FORGET,
 ];
 
 /** Once known, nothing is waited for: commands go out in the order they are given. */

@@ -32,12 +32,9 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
     return promise.finally(() => timer.clear());
   }
 
-  async function ask<T>(send: () => Promise<T>, ms = answerMs): Promise<T> {
-    try {
-      return await within(ms, send());
-    } catch (error) {
-      throw toLogError(error);
-    }
+  /** A connection that has just been lost may be back in time. */
+  function ask<T>(send: () => Promise<T>, ms = answerMs): Promise<T> {
+    return insist(send, { ms });
   }
 
   /** For whoever may leave or end meanwhile: `isWanted` is asked before each try. */

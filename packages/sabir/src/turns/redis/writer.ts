@@ -22,6 +22,8 @@ export type WriterOptions = {
   /** How long an ended turn's are. */
   keepMs: number;
   maxTurnBytes: number;
+  /** Its keys are kept for longer; what else belongs to it should be too. */
+  onBump(): void;
   /** It ended here, with so many bytes. */
   onClosed(bytes: number): Promise<void>;
   /** It was given up here. */
@@ -31,7 +33,14 @@ export type WriterOptions = {
 };
 
 /** An append that Redis has confirmed, and may lose all the same if it is not on a disk yet. */
-type Recent = { first: number; last: number; args: (string | number)[]; bytes: number; at: number };
+type Recent = {
+  first: number;
+  last: number;
+  args: (string | number)[];
+  mark: number;
+  bytes: number;
+  at: number;
+};
 
 /** What is published whole; of what is longer only the number is, and readers fetch it. */
 const MOST_PUBLISHED = 64 * 1024;
@@ -58,6 +67,7 @@ export class RedisTurnWriter implements TurnWriter {
   #isUnsure = false;
   #isFenced = false;
   #isClosed = false;
+  #appending: Promise<unknown> = Promise.resolve();
   #renewing: Promise<void> | undefined;
   #commands = new CommandQueue();
   /** How many commands were read. */
@@ -75,7 +85,13 @@ export class RedisTurnWriter implements TurnWriter {
     this.#leaseEnd = this.#bumpedAt + options.leaseMs;
   }
 
-  async append(chunks: Chunk[], mark?: number): Promise<number> {
+  append(chunks: Chunk[], mark?: number): Promise<number> {
+    const doing = this.#appending.then(() => this.#append(chunks, mark));
+    this.#appending = doing.catch(() => undefined);
+    return doing;
+  }
+
+  async #append(chunks: Chunk[], mark?: number): Promise<number> {
     this.#check();
     if (this.#isUnsure) await this.#findPlace();
     if (chunks.length === 0) {
@@ -106,23 +122,24 @@ export class RedisTurnWriter implements TurnWriter {
     if (reply === 'FENCED') throw this.#fence();
     if (reply !== 'OK') throw new SabirError(LOG_FAILED);
     this.#lastSeq = last;
-    this.#remember({ first, last, args, bytes: stored.length, at: Date.now() });
+    this.#remember({ first, last, args, mark: this.#mark, bytes: stored.length, at: Date.now() });
     return last;
   }
 
-  async #write(args: (string | number)[]): Promise<unknown> {
+  async #write(args: (string | number)[], mark = this.#mark): Promise<unknown> {
     const { store, keys, token, leaseMs, liveMs } = this.#options;
     const stored = args[2] as string;
     const askedAt = Date.now();
     const isInTime = this.#isInTime();
-    const isBump = askedAt - this.#bumpedAt > liveMs / 4;
+    const isBump = askedAt - this.#bumpedAt > leaseMs;
     const published = stored.length > MOST_PUBLISHED ? 0 : 1;
-    const lease = [leaseMs, this.#mark, isBump ? 1 : 0, liveMs];
+    const lease = [leaseMs, mark, isBump ? 1 : 0, liveMs];
     const argv = [token, isInTime, ...args, ...lease, keys.channel, published];
     const reply = await store.insist(() => store.run(APPEND, [keys.turn, keys.chunks], argv));
     if (reply === 'OK') {
       this.#leaseEnd = askedAt + leaseMs;
-      if (isBump) this.#bumpedAt = askedAt;
+      // One that only appends is not to lose its other keys, nor a command that was not heard of.
+      if (isBump) this.renew().catch(() => undefined);
     }
     return reply;
   }
@@ -131,8 +148,8 @@ export class RedisTurnWriter implements TurnWriter {
   async #rewind(lastSeq: number): Promise<void> {
     const missing = this.#recent.filter(({ last }) => last > lastSeq);
     if (missing[0]?.first !== lastSeq) throw new SabirError(LOG_FAILED);
-    for (const { args } of missing) {
-      const reply = await this.#write(args);
+    for (const { args, mark } of missing) {
+      const reply = await this.#write(args, mark);
       if (reply === 'FENCED') throw this.#fence();
       if (reply !== 'OK') throw new SabirError(LOG_FAILED);
     }
@@ -156,9 +173,12 @@ export class RedisTurnWriter implements TurnWriter {
     const { store, keys } = this.#options;
     const last = await store.insist(() => store.send(keys.turn, 'HGET', keys.turn, 'last'));
     if (typeof last !== 'string') throw this.#fence();
-    this.#lastSeq = Number(last);
-    this.#recent = [];
-    this.#recentBytes = 0;
+    if (Number(last) < this.#lastSeq) await this.#rewind(Number(last));
+    else if (Number(last) > this.#lastSeq) {
+      this.#lastSeq = Number(last);
+      this.#recent = [];
+      this.#recentBytes = 0;
+    }
     this.#isUnsure = false;
   }
 
@@ -181,6 +201,7 @@ export class RedisTurnWriter implements TurnWriter {
     if (count === 'FENCED') throw this.#fence();
     this.#leaseEnd = askedAt + leaseMs;
     this.#bumpedAt = askedAt;
+    this.#options.onBump();
     if (Number(count) > this.#commandsRead) this.pull();
   }
 
@@ -230,8 +251,14 @@ export class RedisTurnWriter implements TurnWriter {
     const from = this.#commandsRead;
     const argv = [token, this.#isInTime(), JSON.stringify(outcome), isGood ? 1 : 0, keepMs, from];
     const all = [turn, chunks, commands, chat, request];
-    const reply = await store.insist(() => store.run(CLOSE, all, [...argv, channel]));
+    const run = () => store.run(CLOSE, all, [...argv, channel, this.#lastSeq]);
+    let reply = await store.insist(run);
+    if (typeof reply === 'number') {
+      await this.#rewind(reply);
+      reply = await store.insist(run);
+    }
     if (reply === 'FENCED') throw this.#fence();
+    if (!Array.isArray(reply)) throw new SabirError(LOG_FAILED);
     const [bytes, unread] = reply as [number, string[]];
     this.#isClosed = true;
     this.#take(from, unread);
