@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { faultCount, toStory, toText, verdictOf } from '../packages/sabir/test/chaos/report.ts';
 import { type ChaosOptions, runChaos } from '../packages/sabir/test/chaos/run.ts';
 import { hasRedis } from '../packages/sabir/test/redis-server.ts';
-import { installRedis } from './install-redis.ts';
+import { installServers } from './install-servers.ts';
 
 const { values } = parseArgs({
   options: {
@@ -24,7 +24,7 @@ const { values } = parseArgs({
   },
 });
 
-if (values.log === 'redis' && !hasRedis) installRedis();
+if (values.log === 'redis' && !hasRedis) installServers();
 console.log(`Seed ${values.seed}`);
 // Whatever was started is stopped.
 const ending = new AbortController();

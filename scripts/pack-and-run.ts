@@ -86,7 +86,7 @@ try {
       '--no-fund',
       `./${filename}`,
       ...['ai', '@ai-sdk/react', 'react', 'react-dom', '@types/react', 'typescript'].map(versionOf),
-      ...['@openai/agents', 'zod'].map(versionOf),
+      ...['@openai/agents', 'zod', 'redis', '@types/node'].map(versionOf),
       'jsdom@27.0.1',
     ],
     project,
@@ -94,6 +94,7 @@ try {
   mkdirSync(join(project, 'app'));
   const guides = [
     ...['GETTING-STARTED', 'OPEN-HARNESS', 'OPENAI-AGENTS', 'CHAT-STREAM', 'SESSIONS', 'DRIVERS'],
+    'DEPLOYING',
   ];
   const pages = ['README.md', ...guides.map(toPage)];
   const blocks = pages.flatMap((page) => namedBlocks(readFileSync(join(ROOT, page), 'utf8')));
@@ -109,7 +110,7 @@ try {
         strict: true,
         skipLibCheck: true,
         lib: ['ES2022', 'DOM', 'DOM.Iterable'],
-        types: [],
+        types: ['node'],
         outDir: 'built',
         rootDir: 'app',
       },

@@ -96,6 +96,7 @@ export interface UpstreamSession {
   /**
    * Goes on with a turn that another process has prompted, and tells it from its first event; a
    * prompt that never arrived is sent. Without it a turn is lost with the process that began it.
+   * The prompt is as it was, but for `messages`, which are not kept.
    */
   attach?(prompt: Prompt, sink: TurnSink): UpstreamTurn;
   /**
