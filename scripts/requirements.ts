@@ -1,4 +1,5 @@
 import { CONTRACT_ITEMS } from './requirements-contract.ts';
+import { REDIS_ITEMS } from './requirements-redis.ts';
 import { GATEWAY_ITEMS, TRANSLATOR_ITEMS } from './requirements-rfc.ts';
 import { SESSION_ITEMS } from './requirements-session.ts';
 
@@ -67,4 +68,5 @@ export const REQUIREMENTS: Record<string, string> = {
   ...GATEWAY_ITEMS,
   ...CONTRACT_ITEMS,
   ...SESSION_ITEMS,
+  ...REDIS_ITEMS,
 };

@@ -75,7 +75,8 @@ type WrittenState = keyof typeof FIELDS;
 type StreamingInput = { chunk: ToolChunk; text: string };
 
 const nameOf = (part: Part) => part.toolName ?? part.type.slice('tool-'.length);
-const isTool = (part: Part) => isDynamic(part) || part.type.startsWith('tool-');
+const isTool = (part: Part) =>
+  isDynamic(part) || (typeof part.type === 'string' && part.type.startsWith('tool-'));
 
 /** The fold of the tool chunks and of `start-step`, for the parts that there are. */
 export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => void {
@@ -177,7 +178,9 @@ export function createToolFold(writer: MessageWriter): (chunk: ToolChunk) => voi
   }
 
   return (chunk) => {
-    const { type, toolCallId } = chunk;
+    const { type, toolCallId, toolName } = chunk;
+    // There are objects of which no string can be made, which is what a client would make of it.
+    if (typeof toolName === 'object') return;
     if (type === 'tool-input-delta') addInput(chunk);
     else if (type === 'tool-input-start') {
       write(placeInStep(chunk), 'input-streaming', chunk);

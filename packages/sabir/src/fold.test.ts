@@ -299,6 +299,23 @@ describe('createFold', () => {
     expect(state()).toBe('output-denied');
   });
 
+  test('leaves out a call whose name cannot be written', () => {
+    const toolName = { toString: null } as unknown as string;
+    const kinds = ['tool-input-start', 'tool-input-available', 'tool-input-error'] as const;
+    for (const type of kinds) {
+      const chunk = { type, ...call, toolName, input: {}, errorText: 'no' } as Chunk;
+      expect(foldChunks([chunk, { type: 'tool-input-start', ...call }]).parts).toHaveLength(1);
+    }
+  });
+
+  test('goes on with a message whose parts have no type, or an id that cannot be written', () => {
+    const id = { toString: null } as unknown as string;
+    const data = { type: 'data-a', id, data: 1 } as const;
+    const parts = [{ text: 'a' }, { type: id, id: 'x' }, data] as unknown as UIMessage['parts'];
+    const message = { id: 'm', role: 'assistant' as const, parts };
+    expect(foldChunks([data, { type: 'start-step' }], message).parts).toHaveLength(5);
+  });
+
   test('takes a long turn in linear time, looked at or not', () => {
     const fold = createFold();
     const began = performance.now();

@@ -34,7 +34,8 @@ const WHOLE = new Map([
 type TextDelta = { id: string; delta: string; providerMetadata?: unknown };
 
 /** By what data of the same type and id is found again. What has no id never is. */
-const dataKey = ({ type, id }: Part | DataChunk) => (id == null ? {} : `${type}\0${id}`);
+const dataKey = ({ type, id }: Part | DataChunk) =>
+  id === undefined || typeof id === 'object' || typeof type !== 'string' ? {} : `${type}\0${id}`;
 
 /**
  * A fold that is fed chunk by chunk. An assistant's `message` given to it is continued; one of

@@ -25,7 +25,7 @@ export type ChatRequestError = Error & {
 export async function toRequestError(response: Response): Promise<ChatRequestError> {
   const { status } = response;
   // A proxy's page of HTML says nothing.
-  const { message, ...said } = (await response.json().catch(() => undefined)) ?? {};
+  const { message, __proto__: _, ...said } = (await response.json().catch(() => undefined)) ?? {};
   const words = typeof message === 'string' ? message : `The server could not answer: ${status}`;
   return Object.assign(new Error(words), said, { status });
 }

@@ -562,4 +562,23 @@ describe('whatever a server sends', () => {
       { numRuns: 2000 },
     );
   });
+
+  it('has no field that a client would not take, and no part without what it needs', () => {
+    const part = (given: Data) => at('part', { part: given });
+    const events = [
+      at('source', { sourceId: 's', url: 'u', title: 7, providerMetadata: { a: 1 } }),
+      delta('Hi', { partId: 't', providerMetadata: { a: null } }),
+      at('text.end', { partId: 't', citations: [{ source: 7 }] }),
+      part({ type: 'custom' }),
+      part({ type: 'file', url: 'u' }),
+      part({ type: 'source-document', sourceId: 's', mediaType: 'm', title: 'T', filename: 7 }),
+    ];
+    const chunks = readAll(events);
+    expect(verifyChunks(chunks, { aiSdk: 7 })).toEqual([]);
+    expect(foldChunks(chunks).parts).toEqual([
+      { type: 'source-url', sourceId: 's', url: 'u' },
+      text('Hi'),
+      { type: 'source-document', sourceId: 's', mediaType: 'm', title: 'T' },
+    ]);
+  });
 });

@@ -1,3 +1,4 @@
+import { shapeOf, targetOf } from '../chunk-shapes.ts';
 import type { Chunk } from '../chunks.ts';
 import { TURN_LOST } from '../errors.ts';
 import { createId } from '../id.ts';
@@ -49,6 +50,21 @@ const kindOf = (value: unknown) =>
   Array.isArray(value) ? 'list' : value === null ? 'null' : typeof value;
 const isString = (value: unknown): value is string => typeof value === 'string';
 const isObject = (value: unknown): value is Data => kindOf(value) === 'object';
+const NEWEST = targetOf(7);
+
+/** The chunk without what no client takes in its place; nothing where it cannot do without. */
+function fit(chunk: Data): Data[] {
+  const fields = shapeOf(chunk.type as string)?.fields;
+  for (const [key, { is, required }] of fields ?? []) {
+    const value = chunk[key];
+    if (value === undefined ? !required : is(value, NEWEST)) continue;
+    if (required) return [];
+    const { [key]: _, ...rest } = chunk;
+    chunk = rest;
+  }
+  return [chunk];
+}
+
 /** Without the key a client would not take the call. */
 const inputOf = ({ input = {} }: Data) => ({ input });
 
@@ -376,14 +392,14 @@ export function decodeContract(options: DecodeContractOptions = {}): ContractDec
       failure = undefined;
     }
     read(type, isObject(data) ? data : {});
-    return out as Chunk[];
+    return out.flatMap(fit) as Chunk[];
   }
 
   return Object.assign(decode, {
     end(): Chunk[] {
       out = [];
       if (!isEnded) fail(failure ?? {});
-      return out as Chunk[];
+      return out.flatMap(fit) as Chunk[];
     },
   });
 }

@@ -481,3 +481,31 @@ describe('a frame', () => {
     expect(toContractSse(event, id)).toBe(toContractSse(event));
   });
 });
+
+describe('fields of a chunk that no client knows', () => {
+  it('do not pass for what an event says', () => {
+    const own = { messageId: 'other', state: 'x', delta: 'x', restart: true, continued: true };
+    const call = { toolCallId: 'c', toolName: 'search' };
+    const chunks = [
+      { type: 'start', messageId: 'm' },
+      { type: 'text-start', id: 't', ...own },
+      { type: 'text-end', id: 't', ...own },
+      { type: 'tool-input-start', ...call, ...own },
+      { type: 'tool-input-available', ...call, input: {}, ...own },
+      { type: 'tool-output-available', toolCallId: 'c', output: 1, ...own, inputError: true },
+    ] as Chunk[];
+    const encode = encodeContract();
+    const [, , ...events] = chunks.flatMap((chunk) => encode(chunk));
+    expect(events.map(({ data }) => data)).toMatchObject([
+      { messageId: 'm', partId: 't' },
+      { messageId: 'm', partId: 't' },
+      { messageId: 'm', delta: '', state: 'input-streaming' },
+      { messageId: 'm', state: 'input-available' },
+      { messageId: 'm', state: 'output-available' },
+    ]);
+    const tools = events.slice(2).map(({ data }) => Object.keys(data));
+    for (const name of ['restart', 'continued', 'inputError']) {
+      expect(tools.flat()).not.toContain(name);
+    }
+  });
+});

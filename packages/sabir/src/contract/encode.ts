@@ -25,6 +25,9 @@ type ToolChunk = Wire & { type: string; toolCallId: string };
 /** What goes by a call's id. */
 const TOOL = /^tool-(input|output|approval-request)/;
 
+/** What only an event says, never a chunk. */
+const OF_EVENTS = ['delta', 'state', 'messageId', 'continued', 'restart', 'inputError'];
+
 /** What the contract calls an error of which nobody said more. */
 const SERVER_ERROR = 'server_error';
 
@@ -90,7 +93,7 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
     say('message.start', { messageId, role: 'assistant', createdAt, metadata: added });
   }
 
-  function block(type: string, { type: _, id: partId, ...more }: Wire): void {
+  function block(type: string, { type: _, id: partId, messageId: __, ...more }: Wire): void {
     say(type as ContractEventType, { messageId, partId, ...more });
   }
 
@@ -120,6 +123,8 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
       [isAnswer ? 'resultProviderMetadata' : 'callProviderMetadata']: providerMetadata,
     };
     const rest = { ...others, ...metadata };
+    // A chunk that has such a field of its own says nothing with it that the event would.
+    for (const name of OF_EVENTS) delete (rest as Wire)[name];
     if (type === 'tool-input-start') {
       const restart = isKnown ? true : undefined;
       const state = 'input-streaming';

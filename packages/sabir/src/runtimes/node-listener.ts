@@ -94,7 +94,8 @@ function refuse(outgoing: ServerResponse, problem: Problem): void {
 // A name or an address, and perhaps a port: anything else could say more than where we are.
 const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
-function toUrl(incoming: IncomingMessage): URL {
+/** Where the client says that it is; whatever it says, that is an address of ours. */
+export function toUrl(incoming: IncomingMessage): URL {
   const { host = '' } = incoming.headers;
   const scheme = 'encrypted' in incoming.socket ? 'https' : 'http';
   const known = HOST.test(host) ? `${scheme}://${host}` : undefined;

@@ -232,6 +232,23 @@ describe('what is very large', () => {
 });
 
 describe('a session server', () => {
+  it.each([
+    ['//', 'localhost', 404],
+    ['//evil.example/ws', 'localhost', 404],
+    ['//user:word@evil.example/api/sessions/s/ws', 'localhost', 404],
+    ['/api/sessions/%/ws', 'localhost', 404],
+    ['/api/sessions/s/ws?role=client', 'user:word@localhost', 401],
+    ['/api/sessions/s/ws?role=client', 'localhost:99999', 401],
+  ])('refuses %s at the host %s and complains of nothing', async (path, host, status) => {
+    const { lines, logger } = createLogSpy();
+    const stack = await startStack({ logger, authenticate: () => null });
+    const request = UPGRADE.replace(/ \/\S+/, ` ${path}`).replace('localhost', host);
+    const socket = openSocket(stack.port, request);
+    await vi.waitFor(() => expect(socket.heard()).toMatch(/^HTTP\/1\.1 \d{3} /), WAIT);
+    expect(socket.heard()).toContain(`HTTP/1.1 ${status} `);
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
   it('whose runners cannot be called says so, and goes on', async () => {
     const { lines, logger } = createLogSpy();
     const chain = await startSessionChain({

@@ -22,6 +22,7 @@ import {
 import type { Logger } from '../translator.ts';
 import { startTimeout, type Timer } from '../turns/timers.ts';
 import type { User } from '../turns/upstream.ts';
+import { toUrl } from './node-listener.ts';
 import { toSessionSocket, watchSocket } from './session-sockets.ts';
 
 export type SessionServerOptions = {
@@ -260,14 +261,12 @@ function withProtocolToken(request: Request): Request {
   return new Request(request.url, { headers });
 }
 
-function toRequest({ url = '/', headers: given }: IncomingMessage): Request {
+function toRequest(incoming: IncomingMessage): Request {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(incoming.headers)) {
     if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
   }
-  const host = headers.get('host') ?? 'localhost';
-  const base = URL.canParse(`http://${host}`) ? `http://${host}` : 'http://localhost';
-  return new Request(new URL(url.startsWith('/') ? url : '/', base), { headers });
+  return new Request(toUrl(incoming), { headers });
 }
 
 function decode(part: string): string | undefined {

@@ -5,6 +5,7 @@ import type { DriverPrompt } from './driver.ts';
 type Loose = Record<string, unknown>;
 
 const DENIED = 'It was not approved.';
+const isString = (value: unknown): value is string => typeof value === 'string';
 
 /**
  * The conversation as every major's `convertToModelMessages` takes it, the prompt last: only what a
@@ -30,15 +31,17 @@ function toSayable(message: UIMessage): UIMessage[] {
 function toSayablePart(part: Loose): UIMessagePart[] {
   const { type, text, url, mediaType, filename, providerMetadata } = part;
   const more = isObject(providerMetadata) ? { providerMetadata } : {};
-  if (type === 'text') return text ? [{ type, text: `${text}`, ...more } as UIMessagePart] : [];
+  if (type === 'text')
+    return text && isString(text) ? [{ type, text, ...more } as UIMessagePart] : [];
   // Without what its provider signed it with, no provider takes it back.
   if (type === 'reasoning') {
-    return providerMetadata ? [{ type, text: `${text ?? ''}`, ...more } as UIMessagePart] : [];
+    const words = isString(text) ? text : '';
+    return providerMetadata ? [{ type, text: words, ...more } as UIMessagePart] : [];
   }
   if (type === 'file') {
     const named = typeof filename === 'string' && { filename };
     const file = { type, url, mediaType, ...named, ...more } as UIMessagePart;
-    return URL.canParse(`${url}`) && typeof mediaType === 'string' ? [file] : [];
+    return isString(url) && URL.canParse(url) && isString(mediaType) ? [file] : [];
   }
   if (type === 'step-start') return [{ type }];
   return typeof part.toolCallId === 'string' ? toSettledCall(part) : [];
@@ -56,7 +59,8 @@ function toSettledCall(part: Loose): UIMessagePart[] {
   }
   if (state !== 'output-error' && state !== 'output-denied') return [];
   const words = state === 'output-error' ? errorText : DENIED;
-  return [{ ...call, state: 'output-error', errorText: `${words}` } as UIMessagePart];
+  const errorWords = isString(words) ? words : '';
+  return [{ ...call, state: 'output-error', errorText: errorWords } as UIMessagePart];
 }
 
 /** What comes after a tool was said when its result was known: the model is told so by a step. */

@@ -1,5 +1,6 @@
 import { BAD_REQUEST, type ErrorKind } from '../errors.ts';
 import type { Channel } from '../translator.ts';
+import { parseFrame } from './parse-frame.ts';
 import { type ClientMessage, EXPIRED_ANSWER, type FileAttachment } from './protocol.ts';
 
 type Loose = Record<string, unknown>;
@@ -57,7 +58,7 @@ type Heard = { about: About } & (
 export function readClientMessage(frame: string): Heard {
   let message: Loose;
   try {
-    message = Object(JSON.parse(frame));
+    message = parseFrame(frame);
   } catch {
     message = {};
   }

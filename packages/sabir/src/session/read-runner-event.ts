@@ -1,4 +1,5 @@
 import { SHAPES, V2_TYPES } from '../sources/agent-ops/event-shapes.ts';
+import { parseFrame } from './parse-frame.ts';
 import type { TurnEvent } from './protocol.ts';
 
 type Loose = Record<string, unknown>;
@@ -17,7 +18,7 @@ export type RunnerFrame =
 export function readRunnerEvent(frame: string): RunnerFrame {
   let event: Loose;
   try {
-    event = Object(JSON.parse(frame));
+    event = parseFrame(frame);
   } catch {
     return { kind: 'malformed', type: '(no JSON)' };
   }

@@ -39,6 +39,7 @@ async function startHandSession({ isOpen = true } = {}) {
       door.isOpen = true;
     },
     send: (command: object) => latest?.send(JSON.stringify(command)),
+    cut: () => latest?.terminate(),
     prompt(turnId: string, content: string): void {
       const channel = { channelType: 'web', channelId: 'default' };
       this.send({ type: 'prompt', messageId: `p-${turnId}`, turnId, content, ...channel });
@@ -126,6 +127,39 @@ describe('a runner', () => {
     driver.go();
     await session.until(isEnd('t3'));
     expect(driver.prompts.map(({ turnId }) => turnId)).toEqual(['t1', 't3']);
+  });
+
+  it.each([
+    ['an init without data', { type: 'init' }],
+    ['a prompt without ids', { type: 'prompt', content: 'x' }],
+    ['files that are none', { type: 'prompt', turnId: 'x', content: 'x', attachments: [null] }],
+    ['a history that is none', { type: 'prompt', turnId: 'x', content: 'x', messages: {} }],
+    ['a channel that is none', { type: 'prompt', turnId: 'x', content: 'x', channelId: {} }],
+    ['an answer to nothing', { type: 'answer', answer: [] }],
+    ['no command at all', []],
+  ])('lives through %s', async (_, command) => {
+    const session = await startHandSession();
+    const driver = scriptedDriver();
+    startRunner(session.url, driver);
+    await session.until(({ type }) => type === 'runner.hello');
+    session.send(command);
+    session.prompt('t1', 'text');
+    expect(await session.until(isEnd('t1'))).toMatchObject({ reason: 'end_turn' });
+    expect(driver.prompts.map(({ turnId }) => turnId)).toEqual(['t1']);
+  });
+
+  it('says again what was not confirmed, also after a confirmation that names no place', async () => {
+    const session = await startHandSession();
+    startRunner(session.url, scriptedDriver());
+    await session.until(({ type }) => type === 'runner.hello');
+    session.prompt('t1', 'text');
+    await session.until(isEnd('t1'));
+    const said = session.heard.length;
+    session.send({ type: 'ack', runnerSeq: 'x' });
+    session.cut();
+    await vi.waitFor(() => {
+      expect(session.heard.slice(said).filter(isEnd('t1'))).toHaveLength(1);
+    }, WAIT);
   });
 });
 

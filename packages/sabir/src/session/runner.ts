@@ -10,7 +10,8 @@ import { startTimer, type Timer } from '../turns/timers.ts';
 import type { AgentDriver } from './driver.ts';
 import { type DriverTurn, type PromptCommand, startDriverTurn } from './driver-turn.ts';
 import { createOutbox } from './outbox.ts';
-import type { RunnerCommand, RunnerHello } from './protocol.ts';
+import type { RunnerHello } from './protocol.ts';
+import { readRunnerCommand } from './read-runner-command.ts';
 
 export type RunnerOptions = {
   sessionId: string;
@@ -121,8 +122,8 @@ export class Runner implements SocketListener {
 
   event(event: unknown): void {
     this.#unanswered = 0;
-    const command = (event ?? {}) as RunnerCommand;
-    switch (command.type) {
+    const command = readRunnerCommand(event);
+    switch (command?.type) {
       case 'prompt':
         this.#prompt(command);
         break;

@@ -180,6 +180,23 @@ describe('whatever a generator gives', () => {
     );
   });
 
+  it('is copied also where it holds a proxy, which cannot be cloned', () => {
+    const store = { rows: new Proxy([1, 2], {}) };
+    const given = [
+      { type: 'text-start', id: 't', providerMetadata: { store } },
+      { type: 'text-end', id: 't', providerMetadata: { store } },
+      { type: 'tool-input-available', toolCallId: 'c', toolName: 'read', input: store },
+      { type: 'tool-output-available', toolCallId: 'c', output: store },
+      { type: 'finish', finishReason: 'stop', messageMetadata: { store } },
+    ];
+    const { pushed, stats } = translate(given);
+    store.rows.push(3);
+    const told = JSON.stringify(given).replaceAll('[1,2,3]', '[1,2]');
+    expect(pushed).toEqual([START, ...JSON.parse(told)]);
+    expect(stats).toEqual({ unknown: {}, malformed: {} });
+    expectSafe(pushed);
+  });
+
   it.each(SEQUENCES)('survives: %s', (_name, _major, given) => {
     expectSafe(translate(given).chunks);
     expectSafe(translate([START, { type: 'start-step' }, ...given]).chunks);

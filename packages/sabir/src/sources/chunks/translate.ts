@@ -72,7 +72,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
 
   /** A copy: a source may go on writing into what it gave, and a log tells it again later. */
   function write(chunk: Wire): void {
-    out.push(structuredClone(chunk) as Chunk);
+    out.push(copyOf(chunk) as Chunk);
   }
 
   function endText(kind: Block, id: string): void {
@@ -304,6 +304,15 @@ function toPlain(event: unknown): Wire | undefined {
     if (value !== undefined) copy[key] = toJsonSafe(value);
   }
   return copy;
+}
+
+function copyOf(chunk: Wire): Wire {
+  try {
+    return structuredClone(chunk);
+  } catch {
+    // In it is a proxy, as reactive stores hand out: plain data to look at, but nothing to clone.
+    return JSON.parse(JSON.stringify(chunk));
+  }
 }
 
 /** Whether all that was said is still there; a field without a value says nothing. */

@@ -1,0 +1,114 @@
+/** Real inputs to begin with: what was recorded, and what the properties' generators make. */
+import { readdirSync } from 'node:fs';
+import fc from 'fast-check';
+import type { Chunk } from '../../src/chunks.ts';
+import { encodeContract } from '../../src/contract/encode.ts';
+import type { ContractEvent } from '../../src/contract/events.ts';
+import { anyEvents } from '../arbitrary-agent-ops.ts';
+import { chunkSequences } from '../arbitrary-chunks.ts';
+import { CHUNK_FIXTURES, encodeAll } from '../contract-fixtures.ts';
+import { readJsonl } from '../jsonl.ts';
+import { wordsOf } from './mutate-json.ts';
+
+const FIXTURES = new URL('../fixtures/', import.meta.url);
+
+/** The same for every seed: which of them are taken, and what is done to them, is not. */
+const GENERATED = { seed: 7, numRuns: 300 };
+
+export type Recorded = { options: Record<string, unknown>; steps: unknown[] };
+export type Corpus<T> = { sequences: T[]; words: string[] };
+
+const once = <T>(make: () => T): (() => T) => {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+};
+
+/** The events of a source's fixtures, without what only a test knows. */
+function recordedOf(source: string): Recorded[] {
+  const folder = new URL(`${source}/`, FIXTURES);
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.events.jsonl'))
+    .sort()
+    .map((file) => {
+      const [first, ...rest] = readJsonl(new URL(file, folder)) as Record<string, unknown>[];
+      const options = first?.options as Record<string, unknown> | undefined;
+      const steps = options || first === undefined ? rest : [first, ...rest];
+      return { options: options ?? {}, steps: steps.filter((step) => !step?.end) };
+    });
+}
+
+function corpusOf(source: string, more: unknown[][] = []): Corpus<Recorded> {
+  const sequences = [...recordedOf(source), ...more.map((steps) => ({ options: {}, steps }))];
+  return { sequences, words: wordsOf(sequences.map(({ steps }) => steps)) };
+}
+
+export const harnessEvents = once(() => corpusOf('open-harness'));
+export const openAIEvents = once(() => corpusOf('openai-agents'));
+export const openCodeEvents = once(() => corpusOf('opencode'));
+export const agentOpsEvents = once(() =>
+  corpusOf('agent-ops', fc.sample(anyEvents(), GENERATED) as unknown[][]),
+);
+
+export const chunkTurns = once((): Corpus<Chunk[]> => {
+  const recorded = CHUNK_FIXTURES.map(({ chunks }) => chunks);
+  const generated = [5, 6, 7].flatMap((major) => fc.sample(chunkSequences(major as 7), GENERATED));
+  const sequences = [...recorded, ...generated];
+  return { sequences, words: wordsOf(sequences) };
+});
+
+export const contractEvents = once((): Corpus<ContractEvent[]> => {
+  const meta = { requestId: 'r', runId: 't', sessionId: 's', conversationId: 'c', model: 'm' };
+  const sequences = chunkTurns().sequences.map((chunks) =>
+    encodeAll(chunks, encodeContract({ meta })),
+  );
+  return { sequences, words: wordsOf(sequences) };
+});
+
+type Said = { dir: string; msg: unknown };
+
+/** What was said on the sockets of real session servers, in one direction. */
+function saidOn(kind: 'client' | 'runner', direction: string): unknown[][] {
+  const folder = new URL('agent-ops-recordings/', FIXTURES);
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(`.${kind}.jsonl`))
+    .sort()
+    .map((file) =>
+      (readJsonl(new URL(file, folder)) as Said[])
+        .filter(({ dir }) => dir === direction)
+        .map(({ msg }) => msg),
+    );
+}
+
+/** What people may say to a session of ours; the recordings say only a part of it. */
+const CLIENT_MESSAGES: readonly unknown[] = [
+  { type: 'prompt', content: 'Hello', promptId: 'p1', turnId: 't1' },
+  { type: 'prompt', content: 'And then?', promptId: 'p2' },
+  {
+    ...{ type: 'prompt', content: '', promptId: 'p3', channelType: 'web', channelId: 'other' },
+    attachments: [{ type: 'file', mime: 'text/plain', url: 'data:,x', filename: 'x.txt' }],
+  },
+  { type: 'withdraw', promptId: 'p2' },
+  { type: 'abort', turnId: 't1' },
+  { type: 'abort', promptId: 'p1' },
+  { type: 'abort' },
+  { type: 'answer', questionId: 'q', answer: 'Yes' },
+  { type: 'answer', questionId: 'q', answer: true },
+  { type: 'follow', turnId: 't1', after: 1 },
+  { type: 'ping' },
+];
+
+export const clientMessages = once((): Corpus<unknown[]> => {
+  const sequences = [[...CLIENT_MESSAGES], ...saidOn('client', 'client->do')];
+  return { sequences, words: wordsOf(sequences) };
+});
+
+export const runnerEvents = once((): Corpus<unknown[]> => {
+  const sequences = [
+    ...saidOn('runner', 'runner->do'),
+    ...agentOpsEvents().sequences.map(({ steps }) => steps),
+  ].filter(({ length }) => length > 0);
+  return { sequences, words: wordsOf(sequences) };
+});
