@@ -8,6 +8,7 @@ const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> 
   session: () => import('./session.ts'),
   size: () => import('./size.ts'),
   client: () => import('./client.ts'),
+  redis: () => import('./redis.ts'),
 };
 
 const args = process.argv.slice(2);

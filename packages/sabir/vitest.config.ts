@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** What is measured in them is time, or there is much of everything: one at a time, by themselves. */
-export const TIMED = ['test/load.test.ts', 'test/session-load.test.ts'];
+export const TIMED = ['test/load.test.ts', 'test/session-load.test.ts', 'test/chaos/chaos.test.ts'];
 
 export default defineConfig({
   test: {

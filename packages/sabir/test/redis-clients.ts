@@ -8,13 +8,18 @@ export type ClientKind = (typeof CLIENT_KINDS)[number];
 
 export type OpenClient = { client: RedisClient; close(): void };
 
-export async function openClient(kind: ClientKind, port: number): Promise<OpenClient> {
+/** One that tries to connect again after `retryMs`. */
+export async function openClient(
+  kind: ClientKind,
+  port: number,
+  retryMs = 50,
+): Promise<OpenClient> {
   if (kind === 'ioredis') {
-    const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 50 });
+    const client = new Redis(port, '127.0.0.1', { retryStrategy: () => retryMs });
     await new Promise((resolve) => client.once('ready', resolve));
     return { client, close: () => client.disconnect() };
   }
-  const socket = { port, host: '127.0.0.1', reconnectStrategy: () => 50 };
+  const socket = { port, host: '127.0.0.1', reconnectStrategy: () => retryMs };
   const client = createClient({ socket });
   client.on('error', () => undefined);
   await client.connect();

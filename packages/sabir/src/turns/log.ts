@@ -22,13 +22,18 @@ export type BeginTurn = {
   /** The id of the message that the turn writes, unless its source names one. */
   messageId: string;
   /**
+   * The client says that it sends this again because nobody answered, not because somebody asked
+   * again: it gets the turn that it began, whatever became of that, for as long as it is kept.
+   */
+  isRepeat?: boolean;
+  /**
    * What another process needs to go on with the turn when the one that began it is gone. JSON, which
    * the log only keeps.
    */
   origin?: unknown;
 };
 
-export type TurnInfo = Omit<BeginTurn, 'origin'> & {
+export type TurnInfo = Omit<BeginTurn, 'origin' | 'isRepeat'> & {
   turnId: string;
   /** The highest number written so far; 0 while there is none. */
   lastSeq: number;
@@ -63,7 +68,7 @@ export interface SharedNotes {
  * Where turns are kept. An implementation
  * - MUST make `begin` atomic and idempotent by `requestId` within a session *and* chat: while such
  *   a turn is live, or finished (or paused) a moment ago, it gives that turn and no second writer.
- *   After one that failed, was stopped or lost, it begins anew;
+ *   After one that failed, was stopped or lost, it begins anew, unless it `isRepeat`;
  * - MUST number chunks from 1 without gaps, and give every reader, wherever it starts, each later
  *   chunk exactly once and in order, and end the reading when the turn has ended and all is read;
  * - MUST keep every chunk that `append` acknowledged, to the degree the store promises;

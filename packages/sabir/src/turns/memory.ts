@@ -142,12 +142,13 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   }
 
   /** The turn that answers the same request, if it still does. */
-  function findRequest(chat: Chat, requestId: string): Turn | undefined {
+  function findRequest(chat: Chat, { requestId, isRepeat }: BeginTurn): Turn | undefined {
     const turn = chat.byRequest.get(requestId);
     if (!turn || isLive(turn)) return turn;
     const { outcome, endedAt = 0 } = turn.info;
     const isGood = outcome?.status === 'finished' || outcome?.status === 'paused';
-    return isGood && now() < endedAt + dedupeMs ? turn : undefined;
+    // What is not kept any more is not there.
+    return isRepeat || (isGood && now() < endedAt + dedupeMs) ? turn : undefined;
   }
 
   function create(info: BeginTurn): Turn {
@@ -220,7 +221,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     async begin(info) {
       if (isClosed) throw new SabirError(SHUTTING_DOWN);
       const chat = chatOf(info.sessionId, info.chatId);
-      const existing = chat && findRequest(chat, info.requestId);
+      const existing = chat && findRequest(chat, info);
       return existing ? { existing: { ...existing.info } } : { writer: writerOf(create(info)) };
     },
     async latest(sessionId, chatId) {

@@ -271,24 +271,28 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   /** Whoever has the turn now sees to it, and its agent goes on. */
   function onTaken(): void {
-    if (isTaken) return;
+    if (!isTaken) leaveToOthers();
+    finished.resolve();
+  }
+
+  function leaveToOthers(): void {
     isTaken = true;
     pending = [];
     letGo();
     options.onTaken?.();
-    finished.resolve();
   }
 
   async function handOver(): Promise<boolean> {
     if (outcome || isTaken || !writer.release || !lease?.session.attach) return false;
     // What is not written yet is told again to whoever goes on.
-    onTaken();
+    leaveToOthers();
     try {
       await writer.release();
     } catch (error) {
       // Its lease runs out.
       logger?.warn('the turn could not be handed over', { ...ids, error: withoutContent(error) });
     }
+    finished.resolve();
     return true;
   }
 

@@ -61,11 +61,20 @@ export function createOrphanage(options: OrphanageOptions) {
 
   /** True if something has become of it: it is gone on with or over, here or elsewhere. */
   async function seize(turnId: string, isGivenUp: boolean): Promise<boolean> {
-    if (isRetired || (options.isQuiet() && !isGivenUp)) return false;
+    const mayTake = () => isGivenUp || !options.isQuiet();
+    if (isRetired || !mayTake()) return false;
     const token = createToken();
     const { turn } = keys.ofTurn(turnId);
     const argv = [token, leaseMs, inbox, liveMs];
-    const reply = await store.insist(() => store.run(SEIZE, [turn], argv), { ms: leaseMs / 2 });
+    let reply: unknown;
+    try {
+      const run = () => store.run(SEIZE, [turn], argv);
+      // One that was said again after Redis was away would come before the writer's own renewal.
+      reply = await store.insist(run, { ms: leaseMs / 2, isWanted: mayTake });
+    } catch (error) {
+      if (!mayTake()) return false;
+      throw error;
+    }
     if (typeof reply === 'string') return true;
     const [now, fields, [origin, mark]] = reply as [unknown, unknown, [string, string]];
     const known = readInfo(turnId, now, fields);

@@ -4,7 +4,7 @@ import { hasRedis, type RedisServer, startRedis } from '../../../test/redis-serv
 import { describeTurnLog } from '../../../test/turn-log-conformance.ts';
 import { redisTurnLog } from './index.ts';
 
-describe.skipIf(!hasRedis).each(CLIENT_KINDS)('with %s', (kind) => {
+describe.skipIf(!hasRedis).each(CLIENT_KINDS)('with %s [RED-01]', (kind) => {
   let server: RedisServer;
   let opened: OpenClient;
   let logs = 0;

@@ -115,10 +115,11 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
         inBackground(store.send(session, 'ZREM', session, turnId));
         return retain(turnId, bytes);
       },
-      onReleased() {
-        inBackground(store.send(keys.live, 'ZADD', keys.live, 0, turnId));
-        inBackground(store.send(keys.orphans, 'PUBLISH', keys.orphans, turnId));
-      },
+      onReleased: () =>
+        Promise.allSettled([
+          store.ask(() => store.send(keys.live, 'ZADD', keys.live, 0, turnId)),
+          store.ask(() => store.send(keys.orphans, 'PUBLISH', keys.orphans, turnId)),
+        ]),
       onDone: () => void (writers.get(turnId) === writer && writers.delete(turnId)),
     });
     writers.set(turnId, writer);
@@ -133,14 +134,18 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     const argv = [turnId, bytes, retainedBytes, keepMs];
     try {
       const run = () => store.run(RETAIN, [keys.ended, keys.endedBytes], argv);
-      for (const id of (await store.ask(run)) as string[]) {
-        const { turn, chunks, commands, readers } = keys.ofTurn(id);
-        inBackground(store.run(FORGET, [turn, chunks, commands, readers], [LAST_READ_MS]));
-      }
+      const ids = (await store.ask(run)) as string[];
+      await Promise.all(ids.map(forget));
     } catch (error) {
       // They expire all the same.
       logger?.warn('ended turns could not be counted', { error });
     }
+  }
+
+  function forget(turnId: string): Promise<unknown> {
+    const { turn, chunks, commands, readers } = keys.ofTurn(turnId);
+    const all = [turn, chunks, commands, readers];
+    return store.ask(() => store.run(FORGET, all, [LAST_READ_MS]));
   }
 
   async function look(turnId: string, asReader = false): Promise<Known | undefined> {
@@ -165,7 +170,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
 
   const orphanage = createOrphanage({
     ...{ store, keys, leaseMs, liveMs, inbox, logger, news, look, readEntries, createWriter },
-    isQuiet: () => Date.now() < quietUntil,
+    isQuiet: () => !link.isReady || Date.now() < quietUntil,
   });
 
   /** What is there, after a look at whether its writer is. */
@@ -223,12 +228,12 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   async function begin(info: BeginTurn) {
     if (isClosed) throw new SabirError(SHUTTING_DOWN);
     await store.untilReady();
-    const { sessionId, chatId, requestId, messageId, origin } = info;
+    const { sessionId, chatId, requestId, messageId, origin, isRepeat = false } = info;
     const turnId = createTurnId(sessionId, chatId);
     const token = createToken();
     const own = keys.ofTurn(turnId).turn;
     const place = [keys.ofChat(sessionId, chatId), keys.ofRequest(sessionId, chatId, requestId)];
-    const times = [leaseMs, liveMs, Math.min(dedupeMs, retentionMs)];
+    const times = [leaseMs, liveMs, isRepeat ? retentionMs : Math.min(dedupeMs, retentionMs)];
     const fields = [sessionId, chatId, requestId, messageId, JSON.stringify(origin ?? null), inbox];
     // Before it is begun: one that is in there and was never begun is taken out by whoever looks.
     const due = Date.now() + leaseMs;
@@ -236,7 +241,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     let candidate = '';
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const all = [candidate ? keys.ofTurn(candidate).turn : own, own, ...place];
-      const argv = [turnId, candidate, token, ...times, ...fields];
+      const argv = [turnId, candidate, token, ...times, ...fields, isRepeat ? 1 : 0];
       const run = () => store.run(BEGIN, all, argv);
       const [what, now, found] = (await store.insist(run, { ms: answerMs }).catch((error) => {
         // Nobody knows whether it was begun: nobody is to wait for it.

@@ -45,9 +45,8 @@ if known then
     if now < tonumber(info[7]) then return {'existing', now, info} end
     return {'orphan'}
   end
-  if info[1] and redis.call('HGET', KEYS[1], 'good') == '1' and now < info[8] + dedupeMs then
-    return {'existing', now, info}
-  end
+  local isGood = ARGV[13] == '1' or redis.call('HGET', KEYS[1], 'good') == '1'
+  if info[1] and isGood and now < info[8] + dedupeMs then return {'existing', now, info} end
 end
 redis.call('HSET', KEYS[2], 'session', ARGV[7], 'chat', ARGV[8], 'request', ARGV[9],
   'message', ARGV[10], 'origin', ARGV[11], 'inbox', ARGV[12], 'started', now, 'last', 0,
@@ -187,7 +186,10 @@ return 'OK'
 `,
 );
 
-/** KEYS: turn. A turn whose writer has gone gets another. */
+/**
+ * KEYS: turn. A turn whose writer has gone gets another. While nobody can tell whether it has (isQuiet),
+ * only one that was given up does: its lease is 0.
+ */
 export const SEIZE = define(
   'seize',
   `
@@ -196,6 +198,7 @@ local turn = redis.call('HMGET', KEYS[1], 'session', 'outcome', 'lease', 'token'
 if not turn[1] or turn[2] then return 'OVER' end
 if turn[4] ~= ARGV[1] then
   if now < tonumber(turn[3]) then return 'HELD' end
+  if ARGV[5] == '1' and turn[3] ~= '0' then return 'QUIET' end
   redis.call('HSET', KEYS[1], 'token', ARGV[1], 'lease', now + ARGV[2], 'inbox', ARGV[3])
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end

@@ -26,8 +26,8 @@ export type WriterOptions = {
   onBump(): void;
   /** It ended here, with so many bytes. */
   onClosed(bytes: number): Promise<void>;
-  /** It was given up here. */
-  onReleased(): void;
+  /** It was given up here. Waited for: whoever does so may end right then. */
+  onReleased(): Promise<unknown>;
   /** It is not written here any more, for whichever reason. */
   onDone(): void;
 };
@@ -272,7 +272,7 @@ export class RedisTurnWriter implements TurnWriter {
     const argv = [token, this.#isInTime()];
     const reply = await store.ask(() => store.run(RELEASE, [keys.turn], argv));
     this.#fence();
-    if (reply === 'OK') this.#options.onReleased();
+    if (reply === 'OK') await this.#options.onReleased();
   }
 
   /** The log is closed: whatever this writer would still do is not kept. */
