@@ -21,7 +21,7 @@ describe('a message that is sent', () => {
     await sent;
     expect(requests[0]).toMatchObject({ method: 'POST', path: '/api/chat' });
     expect(requests[0]?.headers.get('x-app')).toBe('yes');
-    expect(requests[0]?.headers.get('x-sabir-resume')).toBe('1');
+    expect(requests[0]?.headers.get('x-sabir-resume')).toBe('0');
     expect(requests[0]?.body).toEqual({
       sessionId: 'c1',
       projectId: 'p',

@@ -7,6 +7,7 @@ import { type FollowOptions, followTurn, pause } from './follow-turn.ts';
 import {
   type AnswerResult,
   chatUrl,
+  NO_ANSWER,
   type Resolvable,
   resolve,
   toAnswerResult,
@@ -162,7 +163,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       body?: object,
       headers?: HeadersInit,
       signal?: AbortSignal,
-      cursor?: string,
+      more?: object,
     ): Promise<Response> => {
       const { api, credentials, fetch: load = fetch } = options;
       const response = await load(verb ? chatUrl(api, this.id, verb) : api, {
@@ -176,9 +177,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
             ...new Headers(headers),
           ]),
           ...(body && { 'content-type': 'application/json' }),
-          ...(cursor && { 'last-event-id': cursor }),
-          // A promise to come back by itself, and to stop explicitly.
-          'x-sabir-resume': '1',
+          ...more,
         },
       });
       // Some servers answer with their page whatever they are asked.
@@ -202,7 +201,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       wasDelta = isDelta;
       if (type === 'error') {
         const { message, code, retryable, terminal } = data;
-        const words = typeof message === 'string' ? message : UNREADABLE;
+        const words = typeof message === 'string' ? message : NO_ANSWER;
         fail(Object.assign(new Error(words), { code, retryable }), terminal);
         if (terminal) finish = {};
       } else if (type === 'meta') {
@@ -246,7 +245,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         await followTurn(
           options,
           run.signal,
-          async (cursor, link) => {
+          async (cursor, link, attempts) => {
             const body =
               messages && !cursor
                 ? {
@@ -257,7 +256,11 @@ export class ChatStream<M extends MessageLike = UIMessage> {
                   }
                 : undefined;
             const verb = body ? '' : 'stream';
-            const response = await request(verb, body, sent?.headers, link, cursor);
+            const response = await request(verb, body, sent?.headers, link, {
+              // A promise to come back by itself, and to stop explicitly; and how often this was tried.
+              'x-sabir-resume': attempts,
+              ...(cursor && { 'last-event-id': cursor }),
+            });
             // The server was told to stop before it knew of this.
             if (isAborting) request('stop', {}).catch(() => undefined);
             return response;
@@ -270,7 +273,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
               // Counted like what says nothing.
             }
             if (type && data) take({ type, data } as ContractEvent);
-            else if (!this.malformed++) call(options.onError, new Error(UNREADABLE));
+            else if (!this.malformed++) call(options.onError, new Error(NO_ANSWER));
           },
           settle,
         );
@@ -381,8 +384,6 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     } satisfies Actions<M>);
   }
 }
-
-const UNREADABLE = 'The server could not answer.';
 
 /** What a page makes of the news does not change the stream; it hears of its own mistake. */
 function call<T>(listener: ((value: T) => void) | undefined, value: T): void {

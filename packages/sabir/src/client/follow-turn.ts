@@ -40,7 +40,7 @@ const LOST: Pick<typeof TURN_LOST, 'code' | 'status' | 'retryable'> = {
 export async function followTurn(
   { silenceMs = 45_000, maxWaitMs = 10_000 }: FollowOptions,
   signal: AbortSignal,
-  connect: (cursor: string | undefined, signal: AbortSignal) => Promise<Response>,
+  connect: (cursor: string | undefined, signal: AbortSignal, attempts: number) => Promise<Response>,
   take: (frame: SseFrame) => void,
   settle: () => unknown,
 ): Promise<void> {
@@ -64,7 +64,7 @@ export async function followTurn(
     // Until the link is cut.
     signal.addEventListener('abort', cut, link);
     try {
-      const { status, body, headers } = await connect(cursor, link.signal);
+      const { status, body, headers } = await connect(cursor, link.signal, attempts);
       const turnId = headers.get('x-sabir-turn');
       const waiting: SseFrame[] = [];
       const decode = createByteDecoder();
@@ -102,7 +102,7 @@ export async function followTurn(
       clearInterval(watch);
       cut();
     }
-    await pause(Math.min(maxWaitMs, 500 * 2 ** attempts++) * (0.5 + Math.random() / 2), signal);
+    await pause(Math.min(maxWaitMs, 500 * 2 ** attempts++) * Math.random(), signal);
   }
 }
 

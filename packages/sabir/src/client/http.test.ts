@@ -10,5 +10,5 @@ it('says what the server said, and is an error whatever that was', async () => {
 
 it.each(['', '<html>', 'null', '7', '[]', '{"message":7}'])('has words for %j', async (body) => {
   const error = await toRequestError(new Response(body, { status: 502 }));
-  expect(error.message).toBe('The server could not answer: 502');
+  expect(error.message).toBe('The server could not answer.');
 });

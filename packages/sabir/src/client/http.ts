@@ -14,6 +14,9 @@ export function chatUrl(api: string, chatId: string, verb: string): string {
   return api.replace(/\/?(?=[?#]|$)/, `/${encodeURIComponent(chatId)}/${verb}`);
 }
 
+/** For people; the status is beside it. */
+export const NO_ANSWER = 'The server could not answer.';
+
 /** What a server said instead of an answer, all of it. `message` is fit for people. */
 export type ChatRequestError = Error & {
   status: number;
@@ -26,7 +29,7 @@ export async function toRequestError(response: Response): Promise<ChatRequestErr
   const { status } = response;
   // A proxy's page of HTML says nothing.
   const { message, __proto__: _, ...said } = (await response.json().catch(() => undefined)) ?? {};
-  const words = typeof message === 'string' ? message : `The server could not answer: ${status}`;
+  const words = typeof message === 'string' ? message : NO_ANSWER;
   return Object.assign(new Error(words), said, { status });
 }
 

@@ -10,7 +10,7 @@ import {
   toAnswerResult,
   toRequestError,
 } from './http.ts';
-import { type Backoff, type ReconnectEvent, TurnStream } from './turn-stream.ts';
+import { type Backoff, type ReconnectEvent, type TurnRequest, TurnStream } from './turn-stream.ts';
 
 type HeadersLike = Record<string, string> | Headers;
 
@@ -159,7 +159,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     chatId: string,
     signal: AbortSignal | undefined,
     isSend: boolean,
-    request: (cursor: string | undefined) => Promise<[string, RequestInit]>,
+    request: (cursor: string | undefined) => Promise<[string, TurnRequest]>,
   ): Promise<ReadableStream<PortableChunk> | null> {
     const { fetch, silenceMs = 45_000, backoff = {}, stopOnAbort } = this.#options;
     const stream = new TurnStream({
@@ -213,11 +213,11 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     api: string,
     options: ReconnectOptions,
     cursor: string | undefined,
-  ): Promise<[string, RequestInit]> {
+  ): Promise<[string, TurnRequest]> {
     const preparation = await this.#prepare(options);
     const prepared = await this.#options.prepareReconnectToStreamRequest?.(preparation);
     const init = this.#init('GET', preparation, prepared);
-    if (cursor !== undefined) (init.headers as Headers).set('last-event-id', cursor);
+    if (cursor !== undefined) init.headers.set('last-event-id', cursor);
     return [prepared?.api ?? urlOf(api, options.chatId, 'stream'), init];
   }
 
@@ -235,13 +235,11 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     };
   }
 
-  #init(method: string, preparation: Preparation, prepared: Prepared = {}): RequestInit {
+  #init(method: string, preparation: Preparation, prepared: Prepared = {}): TurnRequest {
     const headers = new Headers(prepared.headers ?? preparation.headers);
     if (method === 'POST' && !headers.has('content-type')) {
       headers.set('content-type', 'application/json');
     }
-    // A promise to come back by itself, and to stop explicitly: a stream may end without the turn.
-    headers.set('x-sabir-resume', '1');
     const { aiSdk } = this.#options;
     if (aiSdk !== undefined) headers.set('x-sabir-ai-sdk', String(aiSdk));
     const credentials = prepared.credentials ?? preparation.credentials;

@@ -4,6 +4,8 @@ import { createSseDecoder } from '../sse.ts';
 import { ChunkGroups, LostError, type Wire } from './chunk-groups.ts';
 import { type ChatRequestError, retryAfterMs, setQuietTimeout, toRequestError } from './http.ts';
 
+export type TurnRequest = RequestInit & { headers: Headers };
+
 /** How often, and how soon, a connection that dropped is tried again. */
 export type Backoff = {
   /** The first wait, doubled every time. Default 500; a random part of it is left out. */
@@ -24,7 +26,7 @@ export type ReconnectEvent = {
 export type TurnStreamOptions = {
   wire: Wire<unknown>;
   /** Asked anew for every connection. With a cursor: whatever follows it. */
-  request(cursor: string | undefined): Promise<[url: string, init: RequestInit]>;
+  request(cursor: string | undefined): Promise<[url: string, init: TurnRequest]>;
   /** Sends something: what the server refuses is not asked for again, and an upload takes its time. */
   isSend: boolean;
   signal: AbortSignal | undefined;
@@ -271,6 +273,9 @@ export class TurnStream {
     const stop = isUpload ? ignore : setQuietTimeout(() => link.abort(), silenceMs);
     try {
       const [url, init] = await request(cursor);
+      // A promise to come back by itself, and to stop explicitly: a stream may end without the turn.
+      // And how often this was tried: who only repeats itself wants to hear what became of it.
+      init.headers.set('x-sabir-resume', `${this.#attempt}`);
       // Looked up late: other libraries patch it.
       const fetch = this.#options.fetch ?? globalThis.fetch;
       return await fetch(url, { ...init, signal: link.signal });

@@ -216,7 +216,7 @@ describe('a token that expires', () => {
 
   it('just ends the stream of a client that comes back by itself', async () => {
     const { agent, soon } = createExpiring();
-    const headers = { 'x-sabir-resume': '1' };
+    const headers = { 'x-sabir-resume': '0' };
     const first = openSse(await soon('carl').post(chatBody('hi'), { headers }));
     const run = await agent.run();
     run.delta('half a');

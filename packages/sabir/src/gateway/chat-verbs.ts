@@ -50,7 +50,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const { request, startedAt, requestId } = visit;
     const { user, role, sessionId, chatId } = place;
     const { turnId } = turn;
-    const isResuming = request.headers.get('x-sabir-resume') === '1';
+    const isResuming = request.headers.has('x-sabir-resume');
     // Who comes back by itself has not gone for good.
     const isDetaching = isResuming || request.headers.get('x-sabir-detach') === '1';
     const viewing = {
@@ -112,7 +112,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       return acknowledgement(wire, post, place);
     }
     const { requestId, startedAt: askedAt } = visit;
-    const { turn, isNew } = await runner.begin(post, { place, channel, requestId, askedAt });
+    const isRepeat = Number(visit.request.headers.get('x-sabir-resume')) > 0;
+    const where = { place, channel, requestId, askedAt, isRepeat };
+    const { turn, isNew } = await runner.begin(post, where);
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
     const kept = isNew && wire === 'contract' ? await runner.find(turn.turnId, place) : undefined;
     const { startedAt } = kept ?? turn;

@@ -124,7 +124,7 @@ describe('a viewer that is let go', () => {
     const authenticate = () => ({ id: 'carl', expiresAt: Date.now() + 60 });
     const agent = createAgent();
     const gateway = createTestGateway(agent.upstream, { authenticate });
-    const headers = { 'x-sabir-resume': '1' };
+    const headers = { 'x-sabir-resume': '0' };
     const carl = createContractUser(gateway, 'carl');
     const reader = openEvents(await carl.post(contractBody('hi'), { headers }));
     (await agent.run()).delta('a');

@@ -39,7 +39,7 @@ async function resumeAfter(said: Chunk[], { major = '7', isResuming = true, isHe
   const cursor = begun.frames.findLast(({ id }) => id)?.id as string;
   read.length = 0;
   const carl = createUser(isHere ? gateway : other, 'carl');
-  const headers = { ...(isResuming && { 'x-sabir-resume': '1' }), 'x-sabir-ai-sdk': major };
+  const headers = { ...(isResuming && { 'x-sabir-resume': '0' }), 'x-sabir-ai-sdk': major };
   const sse = openSse(await carl.resumeAt(cursor, 'c1', { headers }));
   return { sse, run, read, seen };
 }

@@ -48,9 +48,11 @@ type Running = {
   /** The request that it was asked by. */
   requestId?: string;
   takenOver?: TakenOver;
+  /** Enough is kept for another gateway to go on with it. */
+  isKept: boolean;
 };
 
-type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'> };
+type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'>; isKept: boolean };
 
 /** Where a chat's turns are. */
 type Kept = Pick<Place, 'logSession' | 'chatId'>;
@@ -60,6 +62,8 @@ type Where = {
   channel: Channel | undefined;
   requestId: string;
   askedAt: number;
+  /** The client sends it again because nobody answered. */
+  isRepeat?: boolean;
 };
 
 /** How long an abandoned turn may take to write its end and store its message. */
@@ -138,7 +142,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 
   async function beginNow(
     post: Beginning,
-    { place, channel, requestId, askedAt }: Where,
+    { place, channel, requestId, askedAt, isRepeat = false }: Where,
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
@@ -148,13 +152,17 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       ...(channel && { channel }),
       ...(isRestored && { isRestored }),
     };
+    const origin = log.onOrphan && toOrigin(place.route, asked, keepUser);
+    const isKept = origin?.asked !== undefined;
     const info: BeginTurn = {
       ...{ sessionId: place.logSession, chatId, requestId: post.requestId, messageId },
-      ...(log.onOrphan && { origin: toOrigin(place.route, asked, keepUser) }),
+      ...(isRepeat && { isRepeat }),
+      ...(origin && { origin }),
     };
     let begun = await log.begin(info);
+    const isWish = post.isWish && !isRepeat;
     // Whoever asked before that turn had ended asked for it; whoever asks later asks for another.
-    while (post.isWish && 'existing' in begun && (begun.existing.endedAt ?? Infinity) <= askedAt) {
+    while (isWish && 'existing' in begun && (begun.existing.endedAt ?? Infinity) <= askedAt) {
       info.requestId = `${post.requestId} after ${begun.existing.turnId}`;
       begun = await log.begin(info);
     }
@@ -164,15 +172,15 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     }
     if ('existing' in begun) return { turn: begun.existing, isNew: false };
     const { writer } = begun;
-    const { origin: _, ...known } = info;
+    const { origin: _, isRepeat: __, ...known } = info;
     const startedAt = Date.now();
     const prompt = { ...asked, messageId };
-    runHere({ writer, info: known, startedAt, prompt, upstream, requestId });
+    runHere({ writer, info: known, startedAt, prompt, upstream, requestId, isKept });
     return { turn: { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 }, isNew: true };
   }
 
   function runHere(running: Running): void {
-    const { writer, info, startedAt, prompt, upstream, requestId, takenOver } = running;
+    const { writer, info, startedAt, prompt, upstream, requestId, takenOver, isKept } = running;
     const { turnId } = writer;
     const { sessionId, chatId, user, isRestored } = prompt;
     const ids = { ...(requestId && { requestId }), sessionId, chatId, turnId };
@@ -230,7 +238,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         });
       },
     });
-    live.set(turnId, { turn, info: { ...info, turnId, startedAt } });
+    live.set(turnId, { turn, info: { ...info, turnId, startedAt }, isKept });
     unstored.set(turnId, turn);
     const end = turn.done.then(() => {
       unstored.delete(turnId);
@@ -260,6 +268,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       },
       upstream: upstreamOf(route),
       takenOver: { lastSeq, mark, canAttach: asked !== undefined },
+      isKept: asked !== undefined,
     });
     return true;
   }
@@ -305,13 +314,21 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       isClosing = true;
       stopAdopting?.();
       // Whoever shares the log goes on with what it can, and nobody notices.
-      await Promise.all([...live.values()].map(({ turn }) => turn.handOver()));
+      const handOver = () => {
+        const kept = [...live.values()].filter(({ isKept }) => isKept);
+        return Promise.all(kept.map(({ turn }) => turn.handOver()));
+      };
+      await handOver();
       // They wait for a person, and somebody else can go on with them.
       const pause = () => {
         for (const { turn } of live.values()) if (turn.canWait) turn.abandon(PAUSED);
       };
       pause();
-      const pausing = startTimer(PAUSE_MS, pause);
+      const pausing = startTimer(PAUSE_MS, () => {
+        // One may have reached its agent only now.
+        void handOver();
+        pause();
+      });
       await within(timing.shutdownMs, ends);
       pausing.clear();
       for (const { turn } of live.values()) turn.abandon(turn.canWait ? PAUSED : closed);

@@ -60,22 +60,21 @@ export function createOrphanage(options: OrphanageOptions) {
   }
 
   /** True if something has become of it: it is gone on with or over, here or elsewhere. */
-  async function seize(turnId: string, isGivenUp: boolean): Promise<boolean> {
-    const mayTake = () => isGivenUp || !options.isQuiet();
-    if (isRetired || !mayTake()) return false;
+  async function seize(turnId: string): Promise<boolean> {
+    if (isRetired) return false;
     const token = createToken();
     const { turn } = keys.ofTurn(turnId);
     const argv = [token, leaseMs, inbox, liveMs];
+    // One that is said again after Redis was away may come before the writer's own renewal.
+    const run = () => store.run(SEIZE, [turn], [...argv, options.isQuiet() ? 1 : 0]);
     let reply: unknown;
     try {
-      const run = () => store.run(SEIZE, [turn], argv);
-      // One that was said again after Redis was away would come before the writer's own renewal.
-      reply = await store.insist(run, { ms: leaseMs / 2, isWanted: mayTake });
+      reply = await store.insist(run, { ms: leaseMs / 2 });
     } catch (error) {
-      if (!mayTake()) return false;
+      if (options.isQuiet()) return false;
       throw error;
     }
-    if (typeof reply === 'string') return true;
+    if (typeof reply === 'string') return reply !== 'QUIET';
     const [now, fields, [origin, mark]] = reply as [unknown, unknown, [string, string]];
     const known = readInfo(turnId, now, fields);
     if (!known) return true;
@@ -97,10 +96,10 @@ export function createOrphanage(options: OrphanageOptions) {
   }
 
   /** However many notice it here at once, one sees to it. */
-  function settle(turnId: string, isGivenUp = false): Promise<boolean> {
+  function settle(turnId: string): Promise<boolean> {
     let doing = settling.get(turnId);
     if (!doing) {
-      doing = seize(turnId, isGivenUp).finally(() => settling.delete(turnId));
+      doing = seize(turnId).finally(() => settling.delete(turnId));
       settling.set(turnId, doing);
     }
     return doing;
@@ -139,8 +138,8 @@ export function createOrphanage(options: OrphanageOptions) {
   }
 
   /** Nobody waits for it: whoever adopts it may take their time. */
-  function settleMeanwhile(turnId: string, isGivenUp = false): void {
-    settle(turnId, isGivenUp).catch((error) => {
+  function settleMeanwhile(turnId: string): void {
+    settle(turnId).catch((error) => {
       logger?.warn('a turn could not be taken', { turnId, error: withoutContent(error) });
     });
   }
@@ -151,8 +150,7 @@ export function createOrphanage(options: OrphanageOptions) {
       adopters.add(adopt);
       if (!sweeping) {
         sweeping = startTimer(Math.max(leaseMs / 2, 50), () => void sweepOnce());
-        const onGivenUp = (turnId: string) => settleMeanwhile(turnId, true);
-        news.listen(keys.orphans, onGivenUp, () => void sweepOnce()).catch(() => undefined);
+        news.listen(keys.orphans, settleMeanwhile, () => void sweepOnce()).catch(() => undefined);
       }
       isRetired = false;
       return () => {
