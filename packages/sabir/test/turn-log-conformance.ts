@@ -120,6 +120,22 @@ function describeBeginning({ open, shortMs }: Suite): void {
     expect((await beginTurn(log, same)).turnId).not.toBe(writer.turnId);
   });
 
+  it.each<TurnOutcome>([
+    { status: 'failed', code: 'run-failed' },
+    { status: 'stopped', reason: 'asked' },
+  ])('not anew after one that $status, if the client only repeats itself', async (outcome) => {
+    const log = await open({ dedupeMs: 1 });
+    const same = request();
+    const writer = await beginTurn(log, same);
+    await writer.append(WHOLE_TURN);
+    await writer.close(outcome);
+    await sleep(5);
+    const again = (await log.begin({ ...same, isRepeat: true })) as { existing: TurnInfo };
+    expect(again.existing).toMatchObject({ turnId: writer.turnId, outcome });
+    expect(await log.begin({ ...request(), isRepeat: true })).toHaveProperty('writer');
+    expect(await log.begin(same)).toHaveProperty('writer');
+  });
+
   it('anew after one that was lost', async () => {
     const log = await open({ leaseMs: shortMs });
     const same = request();
