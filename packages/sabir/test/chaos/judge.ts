@@ -80,16 +80,17 @@ export async function judge(
 }
 
 /**
- * A prompt is answered by one turn, which is told of once. But whoever sends again what was stopped
- * means it: also a client that never heard that its message had arrived.
+ * A prompt is answered by one turn, which is told of once. Only who sends again what was stopped
+ * means it: with a stock client, which does not repeat itself, that is somebody at the page.
  */
 function repetitions(turn: ChaosTurn): string[] {
-  const { prompts, turnIds, finishes, isStopAsked } = turn;
+  const { prompts, turnIds, finishes, isStopAsked, plan } = turn;
   const ended = new Set([...turnIds, ...finishes.map(({ turnId }) => turnId)]);
-  const most = isStopAsked ? Math.max(1, ended.size) : 1;
+  const mayRepeat = isStopAsked && plan.viewers[0]?.kind === 'stock';
+  const most = mayRepeat ? Math.max(1, ended.size) : 1;
   const wrongs: string[] = [];
   if (prompts < 1 || prompts > most) wrongs.push(`the agent was asked ${prompts} times`);
-  if (ended.size > 1 && !isStopAsked) wrongs.push(`there were ${ended.size} turns`);
+  if (ended.size > 1 && !mayRepeat) wrongs.push(`there were ${ended.size} turns`);
   if (new Set(finishes.map(({ turnId }) => turnId)).size < finishes.length) {
     turn.isTwiceKnown = true;
     wrongs.push(`onFinish ran ${finishes.length} times`);
