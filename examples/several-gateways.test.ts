@@ -51,7 +51,7 @@ describe.skipIf(!hasServers)(
       return { ...client, sent };
     }
 
-    it('streams through it as it comes, from any of them', async () => {
+    it('streams through it as it comes, from any of them [GWS-09]', async () => {
       const { chat, result } = await createClient(
         'ai@7',
         new DefaultChatTransport({ api: apiOf('quay') }),

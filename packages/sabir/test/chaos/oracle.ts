@@ -74,13 +74,17 @@ function isBeginning(said: TruePart, seen: SeenPart, isLast: boolean): boolean {
 export function disagreement(seen: Pick<Seen, 'name' | 'message'>[]): string | undefined {
   const [first, ...others] = seen;
   if (!first) return undefined;
-  const expected = JSON.stringify(sorted(comparable(first.message)));
-  const other = others.find(
-    ({ message }) => JSON.stringify(sorted(comparable(message))) !== expected,
-  );
+  const expected = JSON.stringify(toCompare(first.message));
+  const other = others.find(({ message }) => JSON.stringify(toCompare(message)) !== expected);
   if (!other) return undefined;
-  const [one, two] = [first, other].map(({ message }) => sorted(comparable(message))) as object[];
+  const [one, two] = [first, other].map(({ message }) => toCompare(message)) as object[];
   return `${first.name} and ${other.name} differ: ${describe(one, two)}`;
+}
+
+/** Without what the AI SDK's client, and it alone, keeps of arguments that were broken off. */
+function toCompare(message: UIMessage | undefined): unknown {
+  const parts = message?.parts.map((part) => ({ ...part, rawInput: undefined }));
+  return sorted(comparable(message && ({ ...message, parts } as UIMessage)));
 }
 
 function describe(one: unknown, two: unknown, path = ''): string {

@@ -1,5 +1,5 @@
 import { LOG_UNAVAILABLE, SabirError } from '../../errors.ts';
-import { startTimeout } from '../timers.ts';
+import { startTimeout, startTimer, type Timer } from '../timers.ts';
 import { withoutContent } from '../without-content.ts';
 import type { Link } from './client.ts';
 import { runScript, type Script } from './scripts.ts';
@@ -13,6 +13,10 @@ export type StoreOptions = {
 
 export type Store = ReturnType<typeof createStore>;
 
+type Waiting = { until: number; giveUp(): void };
+
+/** How late it may be noticed that an answer is late. */
+const LOOK_MS = 25;
 const LEAST_RETRY_MS = 20;
 const MOST_RETRY_MS = 500;
 /** What a server says that will soon be able to do it, or another in its place. */
@@ -24,12 +28,42 @@ const PASSING =
  * something are said again until it is there.
  */
 export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
+  /** Those whose answer is waited for; looked at by one clock, since there is one for every append. */
+  const waiting = new Set<Waiting>();
+  let clock: Timer | undefined;
+
+  function look(): void {
+    const now = Date.now();
+    if (waiting.size === 0) {
+      clock?.clear();
+      clock = undefined;
+    }
+    for (const one of waiting) if (one.until <= now) one.giveUp();
+  }
+
   /** One that may hang in a client's queue for as long as there is no connection. */
   function within<T>(ms: number, doing: Promise<T>): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const timer = startTimeout(ms, () => reject(new SabirError(LOG_UNAVAILABLE)));
-    doing.then(resolve, reject);
-    return promise.finally(() => timer.clear());
+    return new Promise((resolve, reject) => {
+      const one = {
+        until: Date.now() + ms,
+        giveUp() {
+          waiting.delete(one);
+          reject(new SabirError(LOG_UNAVAILABLE));
+        },
+      };
+      waiting.add(one);
+      clock ??= startTimer(LOOK_MS, look);
+      doing.then(
+        (answer) => {
+          waiting.delete(one);
+          resolve(answer);
+        },
+        (error) => {
+          waiting.delete(one);
+          reject(error);
+        },
+      );
+    });
   }
 
   /** A connection that has just been lost may be back in time. */

@@ -6,6 +6,7 @@ import { CommandQueue } from '../command-queue.ts';
 import type { TurnCommand, TurnWriter } from '../log.ts';
 import { encodeBatch } from './codec.ts';
 import type { TurnKeys } from './keys.ts';
+import { createRecent, type Written } from './recent.ts';
 import { APPEND, CLOSE, RELEASE, RENEW } from './scripts.ts';
 import type { Store } from './store.ts';
 
@@ -32,22 +33,8 @@ export type WriterOptions = {
   onDone(): void;
 };
 
-/** An append that Redis has confirmed, and may lose all the same if it is not on a disk yet. */
-type Recent = {
-  first: number;
-  last: number;
-  args: (string | number)[];
-  mark: number;
-  bytes: number;
-  at: number;
-};
-
 /** What is published whole; of what is longer only the number is, and readers fetch it. */
 const MOST_PUBLISHED = 64 * 1024;
-/** As much of what was confirmed can be written again: a crash of Redis may lose its last second. */
-const REWIND_MS = 5_000;
-const REWIND_BYTES = 1024 * 1024;
-
 /**
  * The one who writes a turn: holds its token. Every chunk is numbered here; one append is under way
  * at a time, and what comes meanwhile is the next one's. An append is said again until Redis has it.
@@ -61,8 +48,7 @@ export class RedisTurnWriter implements TurnWriter {
   /** By this process's clock: when the lease ends if nothing more is heard. */
   #leaseEnd: number;
   #bumpedAt: number;
-  #recent: Recent[] = [];
-  #recentBytes = 0;
+  #recent = createRecent();
   /** An append was given up that may have been stored. */
   #isUnsure = false;
   #isFenced = false;
@@ -105,14 +91,14 @@ export class RedisTurnWriter implements TurnWriter {
     const first = this.#lastSeq;
     const last = first + chunks.length;
     this.#mark = mark ?? this.#mark;
+    const written = { first, last, stored, bytes, mark: this.#mark };
     const limit = chunks.every(isClosing) ? '' : maxTurnBytes;
-    const args = [first, last, stored, bytes, limit];
     let reply: unknown;
     try {
-      reply = await this.#write(args);
+      reply = await this.#write(written, limit);
       if (typeof reply === 'number') {
         await this.#rewind(reply);
-        reply = await this.#write(args);
+        reply = await this.#write(written, limit);
       }
     } catch (error) {
       this.#isUnsure = true;
@@ -122,22 +108,25 @@ export class RedisTurnWriter implements TurnWriter {
     if (reply === 'FENCED') throw this.#fence();
     if (reply !== 'OK') throw new SabirError(LOG_FAILED);
     this.#lastSeq = last;
-    this.#remember({ first, last, args, mark: this.#mark, bytes: stored.length, at: Date.now() });
+    this.#recent.add(written, Date.now());
     return last;
   }
 
-  async #write(args: (string | number)[], mark = this.#mark): Promise<unknown> {
+  async #write(written: Written, limit: number | '' = ''): Promise<unknown> {
     const { store, keys, token, leaseMs, liveMs } = this.#options;
-    const stored = args[2] as string;
+    const { first, last, stored, bytes, mark } = written;
     const askedAt = Date.now();
-    const isInTime = this.#isInTime();
+    // Not with every delta: what is left of the lease is long enough.
+    const isLonger = this.#leaseEnd - askedAt < 0.75 * leaseMs;
     const isBump = askedAt - this.#bumpedAt > leaseMs;
-    const published = stored.length > MOST_PUBLISHED ? 0 : 1;
-    const lease = [leaseMs, mark, isBump ? 1 : 0, liveMs];
-    const argv = [token, isInTime, ...args, ...lease, keys.channel, published];
-    const reply = await store.insist(() => store.run(APPEND, [keys.turn, keys.chunks], argv));
+    const lease = isLonger ? leaseMs : '';
+    const life = isBump || first === 0 ? liveMs : '';
+    const isWhole = stored.length > MOST_PUBLISHED ? 0 : 1;
+    const own = [token, this.#isInTime(), first, last, stored, bytes, limit, mark];
+    own.push(lease, life, keys.channel, isWhole);
+    const reply = await store.insist(() => store.run(APPEND, [keys.turn, keys.chunks], own));
     if (reply === 'OK') {
-      this.#leaseEnd = askedAt + leaseMs;
+      if (isLonger) this.#leaseEnd = askedAt + leaseMs;
       // One that only appends is not to lose its other keys, nor a command that was not heard of.
       if (isBump) this.renew().catch(() => undefined);
     }
@@ -146,26 +135,13 @@ export class RedisTurnWriter implements TurnWriter {
 
   /** Redis is back with less than it had confirmed: what is missing is written again. */
   async #rewind(lastSeq: number): Promise<void> {
-    const missing = this.#recent.filter(({ last }) => last > lastSeq);
-    if (missing[0]?.first !== lastSeq) throw new SabirError(LOG_FAILED);
-    for (const { args, mark } of missing) {
-      const reply = await this.#write(args, mark);
+    const missing = this.#recent.after(lastSeq);
+    if (!missing) throw new SabirError(LOG_FAILED);
+    for (const written of missing) {
+      const reply = await this.#write(written);
       if (reply === 'FENCED') throw this.#fence();
       if (reply !== 'OK') throw new SabirError(LOG_FAILED);
     }
-  }
-
-  #remember(recent: Recent): void {
-    this.#recent.push(recent);
-    this.#recentBytes += recent.bytes;
-    const since = recent.at - REWIND_MS;
-    let old = 0;
-    for (const { at, bytes } of this.#recent) {
-      if (at >= since && this.#recentBytes <= REWIND_BYTES) break;
-      this.#recentBytes -= bytes;
-      old++;
-    }
-    if (old > 0) this.#recent.splice(0, old);
   }
 
   /** One that was given up may have been stored, or may not. */
@@ -176,8 +152,7 @@ export class RedisTurnWriter implements TurnWriter {
     if (Number(last) < this.#lastSeq) await this.#rewind(Number(last));
     else if (Number(last) > this.#lastSeq) {
       this.#lastSeq = Number(last);
-      this.#recent = [];
-      this.#recentBytes = 0;
+      this.#recent.clear();
     }
     this.#isUnsure = false;
   }
@@ -298,7 +273,7 @@ export class RedisTurnWriter implements TurnWriter {
   }
 
   #done(): void {
-    this.#recent = [];
+    this.#recent.clear();
     this.#commands.end();
     this.#options.onDone();
   }
