@@ -1,3 +1,4 @@
+import { SabirError, TURN_FENCED } from '../../errors.ts';
 import type { Logger } from '../../translator.ts';
 import type { OrphanedTurn, TurnInfo } from '../log.ts';
 import { closingsOf } from '../lost.ts';
@@ -86,13 +87,22 @@ export function createOrphanage(options: OrphanageOptions) {
       await writer.release();
       return true;
     }
+    await endAsLost(known.info, writer);
+    return true;
+  }
+
+  async function endAsLost({ turnId, messageId }: TurnInfo, writer: RedisTurnWriter) {
     const outcome = { status: 'lost' } as const;
     const entries = await store.ask(() => readEntries(turnId, 0));
     const chunks = entries.flatMap(({ stored }) => decodeBatch(stored));
-    const closings = closingsOf(chunks, known.info.messageId, outcome);
-    if (closings.length > 0) await writer.append(closings);
-    await writer.close(outcome);
-    return true;
+    const closings = closingsOf(chunks, messageId, outcome);
+    try {
+      if (closings.length > 0) await writer.append(closings);
+      await writer.close(outcome);
+    } catch (error) {
+      // It took too long: somebody else sees to it.
+      if (!(error instanceof SabirError) || error.code !== TURN_FENCED.code) throw error;
+    }
   }
 
   /** However many notice it here at once, one sees to it. */

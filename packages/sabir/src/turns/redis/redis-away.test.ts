@@ -240,15 +240,15 @@ kinds(`while Redis is away, by %s${IF_REDIS}`, (kind) => {
 
   it('for longer than a lease, turns stay with those who write them', async () => {
     // The one that writes is the later to find out that Redis is back.
-    const { log: writing } = await gateways.open({ leaseMs: 600 }, server.port, 400);
-    const { log: other } = await gateways.open({ leaseMs: 600 });
+    const { log: writing } = await gateways.open({ leaseMs: 1_500 }, server.port, 400);
+    const { log: other } = await gateways.open({ leaseMs: 1_500 });
     const adopted: string[] = [];
     other.onOrphan(async ({ turn }) => adopted.push(turn.turnId) > 0);
     const writers = await Promise.all([1, 2, 3].map(() => beginTurn(writing)));
     const renewals = writers.map(keepRenewing);
     const reads = writers.map(({ turnId }) => readAll(other, turnId));
     await Promise.all(writers.map((writer) => writer.append(OPENING)));
-    await isAwayFor(1_230);
+    await isAwayFor(2_000);
     await until('it is back', () => other.get(writers[0]?.turnId ?? '').then(Boolean, () => false));
     await Promise.all(writers.map((writer) => writer.append(CLOSING)));
     for (const { stop } of renewals) stop();

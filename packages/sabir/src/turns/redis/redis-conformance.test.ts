@@ -18,7 +18,9 @@ describe.skipIf(!hasRedis).each(CLIENT_KINDS)('with %s [RED-01]', (kind) => {
     await server?.stop();
   });
 
-  describeTurnLog(kind, (options) =>
-    redisTurnLog({ client: opened.client, prefix: `log ${++logs}`, ...options }),
+  describeTurnLog(
+    kind,
+    (options) => redisTurnLog({ client: opened.client, prefix: `log ${++logs}`, ...options }),
+    { shortMs: 250 },
   );
 });

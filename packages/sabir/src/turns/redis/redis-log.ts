@@ -44,6 +44,8 @@ export type RedisTurnLogOptions = {
 const MEGABYTE = 1024 * 1024;
 /** What has ended is kept a little longer than it is told of: whoever reads it may be behind. */
 const LAST_READ_MS = 10_000;
+/** A Redis that takes longer to answer is as good as away. */
+const SLOW_MS = 250;
 /** So many entries of a stream are read at once. */
 const PAGE = 1_000;
 /** Somebody else may begin, end or take a turn in between; not for ever. */
@@ -151,7 +153,10 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   async function look(turnId: string, asReader = false): Promise<Known | undefined> {
     const { turn, readers } = keys.ofTurn(turnId);
     const argv = [asReader ? processId : '', 2 * leaseMs, liveMs];
+    const askedAt = Date.now();
     const [now, fields] = (await store.run(LOOK, [turn, readers], argv)) as [unknown, unknown];
+    // Where this had to wait, renewals had to as well.
+    if (Date.now() - askedAt > Math.max(leaseMs / 2, SLOW_MS)) quietUntil = Date.now() + leaseMs;
     return readInfo(turnId, now, fields);
   }
 
