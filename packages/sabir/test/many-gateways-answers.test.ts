@@ -21,7 +21,7 @@ describe.skipIf(!hasRedis)(`answers to gateways without sticky sessions${IF_REDI
   const redis = useRedis();
   const at = (box: GatewayBox, user = 'carl') => createUser(box.remote, user);
 
-  it('reach the agent from any of them, the first one only', async () => {
+  it('reach the agent from any of them, the first one only [GWS-03]', async () => {
     const agent = createLedAgent();
     const { A, B, C, finishes } = await startFleet(redis(), { driver: agent.driver });
     const sender = openSse(await at(A).post(chatBody('go')));

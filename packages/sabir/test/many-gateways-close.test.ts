@@ -43,7 +43,7 @@ describe.skipIf(!hasRedis)(`a gateway that is closed${IF_REDIS}`, () => {
     return { ...fleet, agent };
   }
 
-  it('hands its turns over, and its viewers see them to their end', async () => {
+  it('hands its turns over, and its viewers see them to their end [GWS-06]', async () => {
     const { A, B, agent, finishes } = await start({ count: 2 });
     const stock = await openChat('ai@7', () => A);
     const sent = stock.chat.sendMessage({ text: 'go' });

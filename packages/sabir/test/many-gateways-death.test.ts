@@ -41,7 +41,7 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
     return { ...fleet, agent };
   }
 
-  it('leaves its turn to another, and every viewer with the same message', async () => {
+  it('leaves its turn to another, and every viewer with the same message [GWS-04]', async () => {
     const { A, B, C, boxes, agent, finishes, prefix } = await start();
     const where = inTurn(A, B, C);
     const ours = await openChat('sabir', where);
@@ -232,7 +232,7 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
     expect(agent.runs).toHaveLength(1);
   });
 
-  it('with an agent that nobody can go on with: viewers are told soon, anywhere', async () => {
+  it('with an agent that nobody can go on with: viewers are told soon, anywhere [GWS-05]', async () => {
     const agents = new Map<string, ReturnType<typeof createAgent>>();
     const { A, B, C, finishes, boxes } = await start({
       upstream: (name) => {
@@ -290,7 +290,7 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
     expect((await at(B).resume()).status).toBe(204);
   });
 
-  it('only seemingly, since it was paused: writes nothing more, stops nothing, stores nothing', async () => {
+  it('only seemingly, since it was paused: writes nothing more, stops nothing, stores nothing [RED-02]', async () => {
     const { A, B, C, agent, finishes } = await start();
     const atA = openSse(await at(A).post(chatBody('go')));
     const run = await agent.run();

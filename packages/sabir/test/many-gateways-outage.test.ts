@@ -64,62 +64,67 @@ describe.skipIf(!hasRedis)(`a Redis that is away in mid-turn${IF_REDIS}`, () => 
     ],
   ];
 
-  it.each(OUTAGES)('and %s: viewers wait, and nothing is lost', async (_how, { begin, end }) => {
-    const { A, B, C, boxes, agent, finishes, prefix } = await start();
-    const sender = openSse(await at(A).post(chatBody('go')));
-    const run = await agent.run();
-    run.text('One ', 'two ');
-    const watcher = openSse(await at(B).resume());
-    const ours = await openChat('sabir', () => C);
-    const resumed = ours.chat.resumeStream();
-    const viewers = [sender, watcher];
-    await Promise.all(viewers.map((sse) => sse.until(() => sse.text() === 'One two ')));
-    await until('all see it', () => ours.text() === 'One two ');
-    const said = wordsOf(await stored(prefix));
-    expect(said).toBe('One two ');
-    const before = viewers.map(({ raw }) => raw().length);
-    await begin(boxes);
-    run.text('three ');
-    const posted = Date.now();
-    const refused = at(B).post(chatBody('meanwhile', { id: 'c2' }));
-    await sleep(OUTAGE_MS / 2);
-    run.text('four ');
-    const refusing = await refused;
-    expect(Date.now() - posted).toBeLessThan(OUTAGE_MS + 500);
-    expect(await refusal(refusing)).toMatchObject({ status: 503, code: 'log-unavailable' });
-    await sleep(OUTAGE_MS / 2);
-    for (const [index, { raw, text }] of viewers.entries()) {
-      expect(text()).toBe('One two ');
-      // Signs of life, and nothing else.
-      const since = raw().slice(before[index]);
-      expect(since).toMatch(/keep-alive/);
-      expect(since.replaceAll(': keep-alive\n\n', '')).toBe('');
-    }
-    expect(ours.text()).toBe('One two ');
-    await end(boxes);
-    await Promise.all(viewers.map((sse) => sse.until(() => sse.text() === 'One two three four ')));
-    run.text('five.');
-    run.end();
-    await Promise.all([sender.ended, watcher.ended, resumed]);
-    await until('it is stored', () => finishes.length > 0);
-    expect(finishes).toMatchObject([{ outcome: { status: 'finished' } }]);
-    expect(textOf(finishes[0]?.message)).toBe('One two three four five.');
-    for (const { chunks } of viewers) {
-      expect(tellingOf(foldChunks(chunks()))).toEqual(tellingOf(finishes[0]?.message));
-      expect(verifyChunks(chunks())).toEqual([]);
-    }
-    expect(tellingOf(ours.result().message)).toEqual(tellingOf(finishes[0]?.message));
-    expect(agent.runs.map(({ prompt }) => prompt.content)).toEqual(['go']);
-    // What was refused was not begun, and can be asked again.
-    const again = openSse(await at(C).post(chatBody('meanwhile', { id: 'c2' })));
-    const next = await agent.run(1);
-    next.text('Now.');
-    next.end();
-    await again.ended;
-    expect(again.text()).toBe('Now.');
-  });
+  it.each(OUTAGES)(
+    'and %s: viewers wait, and nothing is lost [RED-06]',
+    async (_how, { begin, end }) => {
+      const { A, B, C, boxes, agent, finishes, prefix } = await start();
+      const sender = openSse(await at(A).post(chatBody('go')));
+      const run = await agent.run();
+      run.text('One ', 'two ');
+      const watcher = openSse(await at(B).resume());
+      const ours = await openChat('sabir', () => C);
+      const resumed = ours.chat.resumeStream();
+      const viewers = [sender, watcher];
+      await Promise.all(viewers.map((sse) => sse.until(() => sse.text() === 'One two ')));
+      await until('all see it', () => ours.text() === 'One two ');
+      const said = wordsOf(await stored(prefix));
+      expect(said).toBe('One two ');
+      const before = viewers.map(({ raw }) => raw().length);
+      await begin(boxes);
+      run.text('three ');
+      const posted = Date.now();
+      const refused = at(B).post(chatBody('meanwhile', { id: 'c2' }));
+      await sleep(OUTAGE_MS / 2);
+      run.text('four ');
+      const refusing = await refused;
+      expect(Date.now() - posted).toBeLessThan(OUTAGE_MS + 500);
+      expect(await refusal(refusing)).toMatchObject({ status: 503, code: 'log-unavailable' });
+      await sleep(OUTAGE_MS / 2);
+      for (const [index, { raw, text }] of viewers.entries()) {
+        expect(text()).toBe('One two ');
+        // Signs of life, and nothing else.
+        const since = raw().slice(before[index]);
+        expect(since).toMatch(/keep-alive/);
+        expect(since.replaceAll(': keep-alive\n\n', '')).toBe('');
+      }
+      expect(ours.text()).toBe('One two ');
+      await end(boxes);
+      await Promise.all(
+        viewers.map((sse) => sse.until(() => sse.text() === 'One two three four ')),
+      );
+      run.text('five.');
+      run.end();
+      await Promise.all([sender.ended, watcher.ended, resumed]);
+      await until('it is stored', () => finishes.length > 0);
+      expect(finishes).toMatchObject([{ outcome: { status: 'finished' } }]);
+      expect(textOf(finishes[0]?.message)).toBe('One two three four five.');
+      for (const { chunks } of viewers) {
+        expect(tellingOf(foldChunks(chunks()))).toEqual(tellingOf(finishes[0]?.message));
+        expect(verifyChunks(chunks())).toEqual([]);
+      }
+      expect(tellingOf(ours.result().message)).toEqual(tellingOf(finishes[0]?.message));
+      expect(agent.runs.map(({ prompt }) => prompt.content)).toEqual(['go']);
+      // What was refused was not begun, and can be asked again.
+      const again = openSse(await at(C).post(chatBody('meanwhile', { id: 'c2' })));
+      const next = await agent.run(1);
+      next.text('Now.');
+      next.end();
+      await again.ended;
+      expect(again.text()).toBe('Now.');
+    },
+  );
 
-  it('never shows what is not stored, however often it is held up', async () => {
+  it('never shows what is not stored, however often it is held up [RED-06]', async () => {
     const { A, B, C, boxes, agent, finishes, prefix } = await start();
     const ours = await openChat('sabir', inTurn(A, B, C));
     const sent = ours.chat.sendMessage({ text: 'go' });

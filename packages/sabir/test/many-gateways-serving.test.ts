@@ -28,7 +28,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     return { ...fleet, agent, at };
   }
 
-  it('show whoever resumes anywhere what whoever sent sees', async () => {
+  it('show whoever resumes anywhere what whoever sent sees [GWS-01]', async () => {
     const { A, B, C, agent, finishes } = await start();
     const sender = await openChat('ai@7', () => A);
     const sent = sender.chat.sendMessage({ text: 'go' });
@@ -89,7 +89,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     expect(dataOf(live).slice(-4)).toEqual(dataOf(first).slice(-4));
   });
 
-  it('take up a transport of ours at its cursor, wherever it lands', async () => {
+  it('take up a transport of ours at its cursor, wherever it lands [GWS-01]', async () => {
     const { A, B, C, agent, boxes } = await start({ count: 4 });
     const where = inTurn(...boxes);
     const { chat, result, requests, text } = await openChat('sabir', where);
@@ -144,7 +144,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     expect(agent.runs).toHaveLength(1);
   });
 
-  it('ask once what is sent to two of them', async () => {
+  it('ask once what is sent to two of them [GWS-02]', async () => {
     const { A, B, C, agent, at, finishes } = await start();
     const responses = await Promise.all([A, B, C, A, B].map((box) => at(box).post(chatBody('go'))));
     const readers = responses.map(openSse);
@@ -182,7 +182,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     expect(finishes.map(({ at }) => at)).toEqual(['A', 'B', 'C', 'A']);
   });
 
-  it('stop a turn that runs in another', async () => {
+  it('stop a turn that runs in another [GWS-03]', async () => {
     const { A, B, C, agent, at, finishes } = await start();
     const sender = openSse(await at(A).post(chatBody('go')));
     const watcher = openSse(await at(C).resume());
@@ -203,7 +203,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     expect((await at(C).stop()).status).toBe(204);
   });
 
-  it('keep a turn for a viewer of another, and stop it once when all have left', async () => {
+  it('keep a turn for a viewer of another, and stop it once when all have left [GWS-07]', async () => {
     const graceMs = 300;
     const { A, B, C, agent, at, finishes, boxes } = await start({
       gateway: { timing: { disconnectGraceMs: graceMs } },
@@ -253,7 +253,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     expect(finishes).toMatchObject([{ outcome: { status: 'stopped' } }]);
   });
 
-  it('owe a page the answer that ended between its history and its resume', async () => {
+  it('owe a page the answer that ended between its history and its resume [GWS-08]', async () => {
     const { A, B, C, agent, at } = await start();
     const DETACH = { headers: { 'x-sabir-detach': '1' } };
     const sender = openSse(await at(A).post(chatBody('go'), DETACH));

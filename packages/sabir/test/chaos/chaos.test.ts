@@ -7,7 +7,7 @@ import { runChaos } from './run.ts';
 const WHY_NOT = hasRedis ? '' : ' (skipped: redis-server is not installed)';
 
 it.skipIf(!hasRedis)(
-  `loses and doubles nothing while gateways, Redis and connections fail${WHY_NOT}`,
+  `loses and doubles nothing while gateways, Redis and connections fail${WHY_NOT} [PRF-01]`,
   { timeout: 300_000 },
   async () => {
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runFuzz } from './run-fuzz.ts';
 
 describe('malformed frames and raw bytes', () => {
-  it('crash nothing, hang nothing, and bring out no invalid chunk', async () => {
+  it('crash nothing, hang nothing, and bring out no invalid chunk [PRF-02]', async () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const { rows, failures } = await runFuzz({ seed, frames: 20_000, requests: 150 });
     const again = (at: { target: string; round: number }) =>

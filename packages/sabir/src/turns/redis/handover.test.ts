@@ -56,7 +56,7 @@ kinds(`a turn whose gateway is gone, by %s${IF_REDIS}`, (kind) => {
     return { gone, other };
   };
 
-  it('is not written any more by one that was paused, when another has ended it', async () => {
+  it('is not written any more by one that was paused, when another has ended it [RED-02]', async () => {
     const { gone, other } = await openTwo();
     const writer = await beginTurn(gone);
     await writer.append(OPENING);

@@ -49,7 +49,7 @@ kinds(`while Redis is away, by %s${IF_REDIS}`, (kind) => {
     await server.start();
   }
 
-  it('nothing that was acknowledged is lost, and nothing is there twice', async () => {
+  it('nothing that was acknowledged is lost, and nothing is there twice [RED-06]', async () => {
     const [one, other] = await gateways.openMany(2, { leaseMs: 5_000 });
     if (!one || !other) throw new Error('unreachable');
     let isOver = false;
@@ -116,7 +116,7 @@ kinds(`while Redis is away, by %s${IF_REDIS}`, (kind) => {
     expect(heard).toEqual(taken);
   });
 
-  it('no turn begins: it is said soon, and none turns up later', async () => {
+  it('no turn begins: it is said soon, and none turns up later [RED-07]', async () => {
     const [log, other] = await gateways.openMany(2, { answerMs: 200, leaseMs: 5_000 });
     if (!log || !other) throw new Error('unreachable');
     const given = request({ chatId: 'begun while away' });

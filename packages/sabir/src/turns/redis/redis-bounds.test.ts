@@ -97,7 +97,7 @@ kinds(`what is kept in Redis, by %s${IF_REDIS}`, (kind) => {
     expect(chunksOf(await readAll(log, writer.turnId))).toEqual(all);
   });
 
-  it('goes by itself, while a turn is live and after its end', async () => {
+  it('goes by itself, while a turn is live and after its end [RED-05]', async () => {
     const leaseMs = 200;
     const { log, client } = await gateways.open({ leaseMs, retentionMs: 0, outageMs: 1_000 });
     const { log: other } = await gateways.open({ leaseMs, retentionMs: 0, outageMs: 1_000 });
@@ -155,7 +155,7 @@ kinds(`what is kept in Redis, by %s${IF_REDIS}`, (kind) => {
     await until('none is left', async () => Number(await send(client, 'EXISTS', live)) === 0);
   });
 
-  it('is gone when too much of it is kept, with all its keys', async () => {
+  it('is gone when too much of it is kept, with all its keys [RED-05]', async () => {
     const { log, client } = await gateways.open({ retainedBytes: 0 });
     const writer = await beginTurn(log);
     await log.command(writer.turnId, { type: 'stop' });

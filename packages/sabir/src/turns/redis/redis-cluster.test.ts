@@ -61,7 +61,7 @@ describe.skipIf(!hasRedis)(`in a cluster of Redis${IF_REDIS}`, () => {
       }
     }
 
-    it('keeps a turn’s keys together, and turns on all nodes', async () => {
+    it('keeps a turn’s keys together, and turns on all nodes [RED-04]', async () => {
       await withTwo({}, async (log, other, prefix) => {
         const turns = await Promise.all(
           Array.from({ length: 40 }, async (_, chat) => {

@@ -48,7 +48,7 @@ kinds(`connections to Redis that are cut, by %s${IF_REDIS}`, (kind) => {
     await server?.stop();
   });
 
-  it(`lose nothing and double nothing, wherever they are cut (seed ${SEED})`, async () => {
+  it(`lose nothing and double nothing, wherever they are cut (seed ${SEED}) [RED-08]`, async () => {
     const [one, other] = await gateways.openMany(2, { leaseMs: 10_000 });
     if (!one || !other) throw new Error('unreachable');
     isCutting = true;

@@ -47,7 +47,7 @@ kinds(`a Redis that has less than it acknowledged, by %s${IF_REDIS}`, (kind) => 
     };
   }
 
-  it('is given the tail again, when more is written', async () => {
+  it('is given the tail again, when more is written [RED-09]', async () => {
     const one = await gateways.open();
     const { log: other } = await gateways.open();
     const writer = await beginTurn(one.log);
@@ -83,7 +83,7 @@ kinds(`a Redis that has less than it acknowledged, by %s${IF_REDIS}`, (kind) => 
     expect(await late.get(writer.turnId)).toMatchObject({ lastSeq: 9, outcome: FINISHED });
   });
 
-  it('fails the turn clearly when the tail is gone here too', async () => {
+  it('fails the turn clearly when the tail is gone here too [RED-09]', async () => {
     const one = await gateways.open({ leaseMs: 500 });
     const { log: other } = await gateways.open({ leaseMs: 500 });
     const writer = await beginTurn(one.log);

@@ -82,7 +82,7 @@ describe.skipIf(!hasRedis).each(CLIENT_KINDS)(
       expect((await end).done).toBe(true);
     });
 
-    it('tell the writer what is asked of it anywhere, once and in order', async () => {
+    it('tell the writer what is asked of it anywhere, once and in order [RED-03]', async () => {
       const [writing, ...others] = await gateways.openMany(3, { leaseMs: 60_000 });
       if (!writing) throw new Error('unreachable');
       const writer = await beginTurn(writing);
@@ -114,7 +114,7 @@ describe.skipIf(!hasRedis).each(CLIENT_KINDS)(
       }
     });
 
-    it('take the first answer, wherever it is given', async () => {
+    it('take the first answer, wherever it is given [RED-03]', async () => {
       const logs = await gateways.openMany(4);
       const [writing] = logs;
       if (!writing) throw new Error('unreachable');
