@@ -37,7 +37,7 @@ ${rows.join('\n')}
 }
 
 const TAG =
-  /\[((?:FR|SC|US\d|EC|SES|RUN|CLI|TAB|BAR)-(?:AS)?\d+|RFC-[A-Z]+-\d+(?:\.\d+)?|CT-[A-Z]+(?:-\d+)?)\]/g;
+  /\[((?:FR|SC|US\d|EC|SES|RUN|CLI|TAB|BAR|RED|GWS|PRF)-(?:AS)?\d+|RFC-[A-Z]+-\d+(?:\.\d+)?|CT-[A-Z]+(?:-\d+)?)\]/g;
 
 /** Every string in a test file that has a tag in it is the title of a test. */
 function* taggedTitles(): Generator<{ file: string; title: string }> {
