@@ -1,6 +1,14 @@
 /** A Redis of a test's own: on a free port, in a folder of its own, stopped and removed at the end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,6 +44,7 @@ export async function startRedis(options: RedisServerOptions = {}) {
     ...settings,
   ];
   let child: ChildProcess | undefined;
+  const growth = watchGrowth(join(folder, 'appendonlydir'));
 
   async function start(): Promise<void> {
     mkdirSync(folder, { recursive: true });
@@ -68,16 +77,47 @@ export async function startRedis(options: RedisServerOptions = {}) {
     get pid() {
       return child?.pid;
     },
-    /** As if its machine had failed, but for what the kernel has not written yet. */
-    kill: () => end('SIGKILL'),
+    /**
+     * A crash of Redis alone loses nothing that it had handed to the kernel. `lostMs` is as if the
+     * machine had lost its power, and what was written in that last while had not reached the disk.
+     */
+    async kill(lostMs = 0): Promise<void> {
+      await end('SIGKILL');
+      if (lostMs > 0) growth.takeBack(lostMs);
+    },
     /** After `kill`: on the same port, with what it had kept. */
     start,
     suspend: () => child?.kill('SIGSTOP'),
     resume: () => child?.kill('SIGCONT'),
     async stop(): Promise<void> {
+      growth.stop();
       await end('SIGKILL');
       rmSync(folder, { recursive: true, force: true });
     },
+  };
+}
+
+/** How long the file that it appends to was, and when. */
+function watchGrowth(folder: string) {
+  let sizes: { at: number; file: string; size: number }[] = [];
+  const look = () => {
+    const now = Date.now();
+    const files = existsSync(folder) ? readdirSync(folder) : [];
+    const file = files.filter((name) => name.endsWith('.incr.aof')).at(-1);
+    if (!file) return;
+    sizes.push({ at: now, file: join(folder, file), size: statSync(join(folder, file)).size });
+    sizes = sizes.filter(({ at }) => at > now - 5_000);
+  };
+  const timer = setInterval(look, 50);
+  timer.unref();
+  return {
+    takeBack(ms: number): void {
+      const now = Date.now();
+      const before = sizes.findLast(({ at }) => at <= now - ms);
+      if (before) truncateSync(before.file, before.size);
+      sizes = [];
+    },
+    stop: () => clearInterval(timer),
   };
 }
 

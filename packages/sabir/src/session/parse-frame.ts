@@ -8,14 +8,17 @@ const MAX_DEPTH = 500;
 export function parseFrame(frame: string): Record<string, unknown> {
   const value: Record<string, unknown> = Object(JSON.parse(frame));
   // A level is two brackets: nearly all frames are too short to be too deep.
-  if (frame.length > 2 * MAX_DEPTH) checkDepth(value);
+  if (frame.length > 2 * MAX_DEPTH && isTooDeep(value)) {
+    throw new SyntaxError('The frame nests too deep.');
+  }
   return value;
 }
 
-function checkDepth(value: object): void {
+/** Whether it is more than can be dealt with, though it could be read. */
+export function isTooDeep(value: object): boolean {
   let level: object[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) throw new SyntaxError('The frame nests too deep.');
+    if (depth > MAX_DEPTH) return true;
     const next: object[] = [];
     for (const outer of level) {
       for (const inner of Object.values(outer)) {
@@ -24,4 +27,5 @@ function checkDepth(value: object): void {
     }
     level = next;
   }
+  return false;
 }

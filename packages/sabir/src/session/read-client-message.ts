@@ -1,6 +1,6 @@
 import { BAD_REQUEST, type ErrorKind } from '../errors.ts';
 import type { Channel } from '../translator.ts';
-import { parseFrame } from './parse-frame.ts';
+import { isTooDeep } from './parse-frame.ts';
 import { type ClientMessage, EXPIRED_ANSWER, type FileAttachment } from './protocol.ts';
 
 type Loose = Record<string, unknown>;
@@ -58,7 +58,7 @@ type Heard = { about: About } & (
 export function readClientMessage(frame: string): Heard {
   let message: Loose;
   try {
-    message = parseFrame(frame);
+    message = Object(JSON.parse(frame));
   } catch {
     message = {};
   }
@@ -70,6 +70,7 @@ export function readClientMessage(frame: string): Heard {
     ...(isId(turnId) && { turnId }),
   };
   const isKnown = typeof type === 'string' && Object.hasOwn(KNOWN, type);
-  const isSound = isKnown && KNOWN[type as ClientMessage['type']](message);
+  // Whoever asked too deep is to find it refused all the same.
+  const isSound = isKnown && !isTooDeep(message) && KNOWN[type as ClientMessage['type']](message);
   return isSound ? { about, message: message as ClientMessage } : { about, problem: BAD_REQUEST };
 }

@@ -9,6 +9,8 @@ import { pause } from './viewer.ts';
 export type FaultsOptions = {
   gateways: Gateways;
   redis: RedisServer | undefined;
+  /** How much of what Redis has written is lost with it, as when the power fails. */
+  lostMs: number;
   leaseMs: number;
   viewers: FaultyProxy;
   /** One for each gateway. */
@@ -32,7 +34,7 @@ const within = ([least, most]: readonly [number, number], share: number) =>
 export const viewerName = (turn: ChaosTurn, index: number) => `${turn.plan.turn}.${index}`;
 
 export function createFaults(options: FaultsOptions) {
-  const { gateways, redis, leaseMs, viewers, upstreams, running, count, signal } = options;
+  const { gateways, redis, lostMs, leaseMs, viewers, upstreams, running, count, signal } = options;
   const underWay = new Set<Promise<void>>();
   let isRedisDown = false;
 
@@ -87,7 +89,7 @@ export function createFaults(options: FaultsOptions) {
     isRedisDown = true;
     const downMs = within(DOWN_MS, fault.length);
     hitAll('kill-redis', `Redis is killed, for ${downMs} ms`);
-    await redis.kill();
+    await redis.kill(lostMs);
     await pause(downMs, signal);
     await redis.start();
     isRedisDown = false;

@@ -84,6 +84,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   });
   const faults = createFaults({
     ...{ gateways, redis, leaseMs: LEASE_MS, viewers, upstreams, running },
+    // What Redis writes to the disk once a second is not there yet.
+    lostMs: appendfsync === 'everysec' ? 1_000 : 0,
     count: (kind) => add(report.faults, kind),
     signal: ending.signal,
   });
