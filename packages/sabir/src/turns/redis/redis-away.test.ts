@@ -209,7 +209,7 @@ kinds(`while Redis is away, by %s${IF_REDIS}`, (kind) => {
   }
 
   it('for too long, readers and writers are told, and may come back', async () => {
-    const [log, other] = await gateways.openMany(2, { outageMs: 200, leaseMs: 300 });
+    const [log, other] = await gateways.openMany(2, { outageMs: 800, leaseMs: 1_000 });
     if (!log || !other) throw new Error('unreachable');
     const writer = await beginTurn(log);
     await writer.append(OPENING);

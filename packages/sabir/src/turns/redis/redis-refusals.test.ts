@@ -19,7 +19,10 @@ import { type RedisTurnLogOptions, redisTurnLog } from './index.ts';
 
 const host = '127.0.0.1';
 const unavailable = { code: 'log-unavailable', status: 503 };
-const refuses = (word: string) => ({ ...unavailable, message: `Redis refuses: ${word}.` });
+const refuses = (word: string) => ({
+  ...unavailable,
+  message: expect.stringMatching(` Redis says ${word}\\.$`),
+});
 const SOON = { answerMs: 300, outageMs: 600 };
 
 /** Whoever asks is told, and nobody hangs. */

@@ -119,6 +119,6 @@ function toLogError(error: unknown): SabirError {
   const { message = '' } = (error ?? {}) as { message?: string };
   // The first word of a refusal is Redis's own.
   const [, refusal] = /^([A-Z]{3,}) /.exec(message) ?? [];
-  const detail = refusal && `Redis refuses: ${refusal}.`;
+  const detail = refusal && `${LOG_UNAVAILABLE.userMessage} Redis says ${refusal}.`;
   return new SabirError(LOG_UNAVAILABLE, detail, { cause: withoutContent(error) });
 }
