@@ -8,7 +8,8 @@ export const REDIS_ITEMS: Record<string, string> = {
   'RED-06': 'Redis away: nothing unlogged is sent, writers catch up',
   'RED-07': 'Redis away: new turns get a 503 that says so',
   'RED-08': 'connections cut in mid-byte: nothing lost, nothing twice',
-  'RED-09': 'Redis back with less than it had: the tail is written again, or the turn fails clearly',
+  'RED-09':
+    'Redis back with less than it had: the tail is written again, or the turn fails clearly',
   'GWS-01': 'any gateway serves any viewer, from its cursor',
   'GWS-02': 'the same message sent to two gateways is asked once',
   'GWS-03': 'stop and answer at any gateway',

@@ -8,7 +8,7 @@ import { encodeSse } from 'sabir';
 import { redisTurnLog } from 'sabir/redis';
 
 /** A delta as the side is given it: made beforehand, since the making is not what is compared. */
-export type Unit = string | TextDelta;
+type Unit = string | TextDelta;
 type TextDelta = { type: 'text-delta'; id: string; delta: string };
 
 export type Turn = {

@@ -35,7 +35,7 @@ import { type ChainOptions, startSessionChain } from './session-chain.ts';
 /** Long enough that nobody loses a turn on a busy machine, short enough to wait for. */
 export const LEASE_MS = 800;
 
-export type Finish = FinishedTurn & { user: User; at: string };
+type Finish = FinishedTurn & { user: User; at: string };
 
 export type GatewayBox = Awaited<ReturnType<typeof openBox>>;
 
@@ -186,10 +186,10 @@ async function sendTo(url: string, request: Request): Promise<Response> {
   return fetch(`${url}${pathname}${search}`, { method, headers, signal, ...(body && { body }) });
 }
 
-export type Pipe = Awaited<ReturnType<typeof openPipe>>;
+type Pipe = Awaited<ReturnType<typeof openPipe>>;
 
 /** A way to a port that can be held up, cut and closed. */
-export async function openPipe(port: number) {
+async function openPipe(port: number) {
   const sockets = new Set<Socket>();
   let isHeld = false;
   const server = createServer({ noDelay: true }, (near) => {
@@ -236,7 +236,7 @@ export async function openPipe(port: number) {
   };
 }
 
-export type LedRun = ReturnType<typeof createRun>;
+type LedRun = ReturnType<typeof createRun>;
 
 /** An agent in a session that says what the test has it say, when it has it say it. */
 export function createLedAgent() {

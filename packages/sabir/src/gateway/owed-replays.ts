@@ -45,7 +45,7 @@ export function createOwedReplays(notes: SharedNotes = localNotes()) {
 }
 
 /** Those of one process. */
-export function localNotes(now: () => number = Date.now): SharedNotes {
+function localNotes(now: () => number = Date.now): SharedNotes {
   /** Until when, for each of them. */
   const notes = new Map<string, number[]>();
   return {

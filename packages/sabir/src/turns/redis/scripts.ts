@@ -97,13 +97,15 @@ return count
 
 /**
  * KEYS: turn, chunks. The one step there are many of, so it does no more than it has to: the lease is
- * made longer, and the clock read, only when the writer says so.
+ * made longer, and the clock read, only when the writer says so. Which write was the last one is kept:
+ * one that is said again finds itself. Tells how far the turn is where it is not as far as expected.
  */
 export const APPEND = define(
   'append',
   `
-local held = redis.call('HMGET', KEYS[1], 'token', 'outcome', 'last', 'bytes', 'lease')
+local held = redis.call('HMGET', KEYS[1], 'token', 'outcome', 'last', 'bytes', 'lease', 'write')
 if held[1] ~= ARGV[1] or held[2] then return 'FENCED' end
+if held[6] == ARGV[13] then return 'OK' end
 local isLonger = ARGV[9] ~= ''
 local lease = held[5]
 if isLonger or ARGV[2] == '0' then
@@ -112,12 +114,12 @@ if isLonger or ARGV[2] == '0' then
   if isLonger then lease = now + ARGV[9] end
 end
 local last = tonumber(held[3])
-if last >= tonumber(ARGV[4]) then return 'OK' end
 if last ~= tonumber(ARGV[3]) then return last end
 local bytes = tonumber(held[4]) + ARGV[6]
 if ARGV[7] ~= '' and bytes > tonumber(ARGV[7]) then return 'TOO LARGE' end
 redis.call('XADD', KEYS[2], ARGV[4] .. '-0', 'b', ARGV[5])
-redis.call('HSET', KEYS[1], 'last', ARGV[4], 'bytes', bytes, 'mark', ARGV[8], 'lease', lease)
+redis.call('HSET', KEYS[1], 'last', ARGV[4], 'bytes', bytes, 'mark', ARGV[8], 'lease', lease,
+  'write', ARGV[13])
 if ARGV[10] ~= '' then
   redis.call('PEXPIRE', KEYS[2], ARGV[10])
   redis.call('PEXPIRE', KEYS[1], ARGV[10])
@@ -209,7 +211,7 @@ if not turn[1] or turn[2] then return 'OVER' end
 if turn[4] ~= ARGV[1] then
   if now < tonumber(turn[3]) then return 'HELD' end
   if ARGV[5] == '1' and turn[3] ~= '0' then return 'QUIET' end
-  redis.call('HSET', KEYS[1], 'token', ARGV[1], 'lease', now + ARGV[2], 'inbox', ARGV[3])
+  redis.call('HSET', KEYS[1], 'token', ARGV[1], 'lease', now + ARGV[2], 'inbox', ARGV[3], 'write', 0)
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end
 return {now, ${INFO}, redis.call('HMGET', KEYS[1], 'origin', 'mark')}

@@ -51,6 +51,8 @@ export class RedisTurnWriter implements TurnWriter {
   #recent = createRecent();
   /** An append was given up that may have been stored. */
   #isUnsure = false;
+  /** Every write has a number of its own, by which one that is said again is known. */
+  #writes = 0;
   #isFenced = false;
   #isClosed = false;
   #appending: Promise<unknown> = Promise.resolve();
@@ -96,13 +98,18 @@ export class RedisTurnWriter implements TurnWriter {
     let reply: unknown;
     try {
       reply = await this.#write(written, limit);
-      if (typeof reply === 'number') {
+      if (typeof reply === 'number' && reply < first) {
         await this.#rewind(reply);
         reply = await this.#write(written, limit);
       }
     } catch (error) {
       this.#isUnsure = true;
       throw error;
+    }
+    // One that had been given up was heard after all.
+    if (typeof reply === 'number' && reply > first) {
+      this.#goOnAt(reply);
+      return this.#append(chunks, mark);
     }
     if (reply === 'TOO LARGE') throw new SabirError(TURN_TOO_LARGE);
     if (reply === 'FENCED') throw this.#fence();
@@ -123,7 +130,7 @@ export class RedisTurnWriter implements TurnWriter {
     const life = isBump || first === 0 ? liveMs : '';
     const isWhole = stored.length > MOST_PUBLISHED ? 0 : 1;
     const own = [token, this.#isInTime(), first, last, stored, bytes, limit, mark];
-    own.push(lease, life, keys.channel, isWhole);
+    own.push(lease, life, keys.channel, isWhole, ++this.#writes);
     const reply = await store.insist(() => store.run(APPEND, [keys.turn, keys.chunks], own));
     if (reply === 'OK') {
       if (isLonger) this.#leaseEnd = askedAt + leaseMs;
@@ -150,11 +157,13 @@ export class RedisTurnWriter implements TurnWriter {
     const last = await store.insist(() => store.send(keys.turn, 'HGET', keys.turn, 'last'));
     if (typeof last !== 'string') throw this.#fence();
     if (Number(last) < this.#lastSeq) await this.#rewind(Number(last));
-    else if (Number(last) > this.#lastSeq) {
-      this.#lastSeq = Number(last);
-      this.#recent.clear();
-    }
+    else if (Number(last) > this.#lastSeq) this.#goOnAt(Number(last));
     this.#isUnsure = false;
+  }
+
+  #goOnAt(lastSeq: number): void {
+    this.#lastSeq = lastSeq;
+    this.#recent.clear();
   }
 
   /** However often it is asked for while Redis is away, it is asked once. */
