@@ -20,10 +20,14 @@ function must(command: string, args: string[], cwd: string): string {
 
 /** The versions that the demo page uses, so that they are pinned in one place. */
 function versionOf(name: string): string {
-  const demo = JSON.parse(readFileSync(join(ROOT, 'apps/demo/package.json'), 'utf8'));
-  const root = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const all = { ...root.devDependencies, ...demo.devDependencies, ...demo.dependencies };
-  return `${name}@${all[name]}`;
+  const all = ['', 'apps/demo/', 'packages/sabir/'].map((folder) => {
+    const file = readFileSync(join(ROOT, `${folder}package.json`), 'utf8');
+    const { dependencies, devDependencies } = JSON.parse(file);
+    return { ...devDependencies, ...dependencies };
+  });
+  const version = all.find((one) => name in one)?.[name];
+  if (!version) throw new Error(`No version of ${name} is pinned.`);
+  return `${name}@${version}`;
 }
 
 const toPage = (name: string) => `docs/${name}.md`;
