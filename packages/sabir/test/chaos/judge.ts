@@ -89,7 +89,8 @@ function repetitions(turn: ChaosTurn): string[] {
   const mayRepeat = isStopAsked && plan.viewers[0]?.kind === 'stock';
   const most = mayRepeat ? Math.max(1, ended.size) : 1;
   const wrongs: string[] = [];
-  if (prompts < 1 || prompts > most) wrongs.push(`the agent was asked ${prompts} times`);
+  const least = isStopAsked ? 0 : 1;
+  if (prompts < least || prompts > most) wrongs.push(`the agent was asked ${prompts} times`);
   if (ended.size > 1 && !mayRepeat) wrongs.push(`there were ${ended.size} turns`);
   if (new Set(finishes.map(({ turnId }) => turnId)).size < finishes.length) {
     turn.isTwiceKnown = true;

@@ -168,6 +168,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         onTurnId: (turnId) => turn.turnIds.add(turnId),
       }),
     );
+    // It may have been stopped before the agent was asked: then nothing more will be said.
+    void watching[0]?.then(
+      () => turn.advance(2),
+      () => undefined,
+    );
     const results = await Promise.allSettled(watching);
     clearInterval(watch);
     const seen = results.flatMap((one): Seen[] => (one.status === 'fulfilled' ? [one.value] : []));
@@ -217,9 +222,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 
   let next = options.only ?? 0;
   const isDone = () =>
-    options.only === undefined
+    options.signal?.aborted ||
+    (options.only === undefined
       ? faultCount(report) >= options.faults || Date.now() - startedAt > options.minutes * 60_000
-      : next > options.only;
+      : next > options.only);
 
   async function keepRunning(): Promise<void> {
     while (!isDone()) await runTurn(next++);
