@@ -98,7 +98,9 @@ export function planTurn(seed: number, turn: number, weights: Weights): TurnPlan
   for (let i = 0; i < count; i++) {
     const kind = random.weighted({ ...weights, stop: canStop ? weights.stop : 0 });
     if (kind === 'stop') canStop = false;
-    plan(kind, random.next() * 1.1 - 0.05);
+    const at = random.next() * 1.1 - 0.05;
+    // What is stopped before the agent was asked is nowhere, and nothing can be compared.
+    plan(kind, kind === 'stop' ? Math.max(0, at) : at);
   }
   if (random.is(0.1)) plan('cut-request', -1);
   if (scriptOf(scriptSeed).steps.some((step) => step.kind === 'ask')) plan('answer', 2);
