@@ -3,9 +3,8 @@
  * each with its cluster. Neither is a dependency; they fit by their shape.
  */
 
-/** As much of `redis` as is needed: `createClient()`. */
-export interface NodeRedisClient {
-  sendCommand(args: string[]): Promise<unknown>;
+/** What a client and a cluster of `redis` have in common. */
+interface NodeRedis {
   subscribe(
     channel: string,
     listener: (message: string, channel: string) => void,
@@ -19,25 +18,17 @@ export interface NodeRedisClient {
   destroy(): unknown;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
+}
+
+/** As much of `redis` as is needed: `createClient()`. */
+export interface NodeRedisClient extends NodeRedis {
+  sendCommand(args: string[]): Promise<unknown>;
   readonly isReady: boolean;
 }
 
 /** The same for a cluster: `createCluster()`. */
-export interface NodeRedisCluster {
+export interface NodeRedisCluster extends NodeRedis {
   sendCommand(key: string, isReadonly: boolean, args: string[]): Promise<unknown>;
-  subscribe(
-    channel: string,
-    listener: (message: string, channel: string) => void,
-  ): Promise<unknown>;
-  unsubscribe(
-    channel: string,
-    listener: (message: unknown, channel: unknown) => void,
-  ): Promise<unknown>;
-  duplicate(): unknown;
-  connect(): Promise<unknown>;
-  destroy(): unknown;
-  on(event: string, listener: (...args: unknown[]) => void): unknown;
-  off(event: string, listener: (...args: unknown[]) => void): unknown;
   readonly isOpen: boolean;
   readonly masters: unknown;
 }
