@@ -24,7 +24,8 @@ const ferryman: AgentDriver = {
 
 /** `Bearer SECRET.USER`, from a gateway. */
 function authenticate({ headers }: Request) {
-  const [secret = '', id] = (headers.get('authorization') ?? '').replace('Bearer ', '').split('.');
+  const [, secret = '', id] =
+    /^Bearer ([^.]*)\.(.+)$/.exec(headers.get('authorization') ?? '') ?? [];
   const [given, known] = [Buffer.from(secret), Buffer.from(SESSIONS_SECRET)];
   return given.length === known.length && timingSafeEqual(given, known) && id ? { id } : null;
 }

@@ -186,6 +186,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const ids = { ...(requestId && { requestId }), sessionId, chatId, turnId };
     logger?.info?.(takenOver ? 'turn taken over' : 'turn began', ids);
     metrics.liveTurns.add(1);
+    /** A gateway that slept past its lease may have taken its own turn over: that one is another. */
+    const forget = () => {
+      if (live.get(turnId)?.turn === turn) live.delete(turnId);
+    };
     const turn = runTurn({
       log,
       writer,
@@ -208,13 +212,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       open: (signal) => poolOf(upstream).lease(sessionId, user, signal),
       onUnreachable: () => metrics.openFailures.add(),
       onTaken() {
-        live.delete(turnId);
+        forget();
         metrics.liveTurns.add(-1);
         metrics.handovers.add();
         logger?.info?.('turn left to another gateway', ids);
       },
       onEnd(outcome, stats) {
-        live.delete(turnId);
+        forget();
         options.onTurnEnd(turnId, prompt.messageId, turn.messageId);
         metrics.liveTurns.add(-1);
         metrics.turns.add({ outcome: outcome.status });
@@ -241,7 +245,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     live.set(turnId, { turn, info: { ...info, turnId, startedAt }, isKept });
     unstored.set(turnId, turn);
     const end = turn.done.then(() => {
-      unstored.delete(turnId);
+      if (unstored.get(turnId) === turn) unstored.delete(turnId);
       ends.delete(end);
     });
     ends.add(end);

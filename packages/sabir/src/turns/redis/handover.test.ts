@@ -225,6 +225,22 @@ kinds(`a turn whose gateway is gone, by %s${IF_REDIS}`, (kind) => {
     expect(asked).toBeLessThanOrEqual(1);
   });
 
+  it('is left to others by one that takes its word back in that very moment', async () => {
+    const { gone, other } = await openTwo();
+    let hasLeft = false;
+    const forget = other.onOrphan(async () => {
+      forget();
+      hasLeft = true;
+      return false;
+    });
+    const { turnId } = await beginTurn(gone);
+    await until('it is offered', () => hasLeft);
+    const { log: third } = await gateways.open({ leaseMs: LEASE_MS });
+    const { adopted } = adoptAll(third);
+    await until('another takes it', () => adopted.some(({ turn }) => turn.turnId === turnId));
+    expect((await third.get(turnId))?.outcome).toBeUndefined();
+  });
+
   it('is left to others by one that has taken its word back', async () => {
     const { gone, other } = await openTwo();
     const { adopted, forget } = adoptAll(other);

@@ -83,7 +83,8 @@ export function createOrphanage(options: OrphanageOptions) {
     writer.pull();
     const orphan = { turn: known.info, origin: JSON.parse(origin ?? 'null'), mark: Number(mark) };
     if (await isAdopted({ ...orphan, writer })) return true;
-    if (isClosed) {
+    // Who would have gone on with it here has just left: that is no reason to end it.
+    if (isClosed || isRetired) {
       await writer.release();
       return true;
     }
