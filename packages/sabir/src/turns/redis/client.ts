@@ -51,6 +51,8 @@ export type RedisClient = NodeRedisClient | NodeRedisCluster | IoRedisClient;
 /** One connection, whichever client it is. Commands of one tick go out together. */
 export interface Link {
   readonly isReady: boolean;
+  /** A step may only touch what is on one server. */
+  readonly isCluster: boolean;
   /** `key` says where in a cluster it belongs. */
   send(key: string, args: string[]): Promise<unknown>;
   /** Also after every time the connection was lost. Gives what takes it back. */
@@ -81,6 +83,7 @@ export function createLink(client: RedisClient): Link {
       if (isIoRedis(client)) return client.status === 'ready' || client.status === 'wait';
       return isNodeCluster(client) ? client.isOpen : client.isReady;
     },
+    isCluster: isIoRedis(client) ? client.isCluster : isNodeCluster(client),
     send(key, args) {
       if (isIoRedis(client)) return client.call(...(args as [string, ...string[]]));
       if (isNodeCluster(client)) return client.sendCommand(key, false, args);

@@ -95,37 +95,49 @@ return count
 `,
 );
 
+/** How many arguments each turn of an APPEND has. */
+export const APPEND_ARGS = 13;
+
 /**
- * KEYS: turn, chunks. The one step there are many of, so it does no more than it has to: the lease is
- * made longer, and the clock read, only when the writer says so. Which write was the last one is kept:
- * one that is said again finds itself. Tells how far the turn is where it is not as far as expected.
+ * KEYS: turn, chunks; of as many turns as append in the same tick. The one step there are many of, so
+ * it does no more than it has to: the lease is made longer, and the clock read, only when the writer
+ * says so. Which write was the last one is kept: one that is said again finds itself. Tells of each
+ * turn how far it is where it is not as far as expected.
  */
 export const APPEND = define(
   'append',
   `
-local held = redis.call('HMGET', KEYS[1], 'token', 'outcome', 'last', 'bytes', 'lease', 'write')
-if held[1] ~= ARGV[1] or held[2] then return 'FENCED' end
-if held[6] == ARGV[13] then return 'OK' end
-local isLonger = ARGV[9] ~= ''
-local lease = held[5]
-if isLonger or ARGV[2] == '0' then
-  ${NOW}
-  if ARGV[2] == '0' and now >= tonumber(lease) then return 'FENCED' end
-  if isLonger then lease = now + ARGV[9] end
+local function append(turn, chunks, at)
+  local held = redis.call('HMGET', turn, 'token', 'outcome', 'last', 'bytes', 'lease', 'write')
+  if held[1] ~= ARGV[at + 1] or held[2] then return 'FENCED' end
+  if held[6] == ARGV[at + 13] then return 'OK' end
+  local isLonger = ARGV[at + 9] ~= ''
+  local lease = held[5]
+  if isLonger or ARGV[at + 2] == '0' then
+    ${NOW}
+    if ARGV[at + 2] == '0' and now >= tonumber(lease) then return 'FENCED' end
+    if isLonger then lease = now + ARGV[at + 9] end
+  end
+  local last = tonumber(held[3])
+  if last ~= tonumber(ARGV[at + 3]) then return last end
+  local bytes = tonumber(held[4]) + ARGV[at + 6]
+  if ARGV[at + 7] ~= '' and bytes > tonumber(ARGV[at + 7]) then return 'TOO LARGE' end
+  redis.call('XADD', chunks, ARGV[at + 4] .. '-0', 'b', ARGV[at + 5])
+  redis.call('HSET', turn, 'last', ARGV[at + 4], 'bytes', bytes, 'mark', ARGV[at + 8],
+    'lease', lease, 'write', ARGV[at + 13])
+  if ARGV[at + 10] ~= '' then
+    redis.call('PEXPIRE', chunks, ARGV[at + 10])
+    redis.call('PEXPIRE', turn, ARGV[at + 10])
+  end
+  local told = ARGV[at + 12] == '1' and ARGV[at + 4] .. ' ' .. ARGV[at + 5] or ARGV[at + 4]
+  redis.call('PUBLISH', ARGV[at + 11], told)
+  return 'OK'
 end
-local last = tonumber(held[3])
-if last ~= tonumber(ARGV[3]) then return last end
-local bytes = tonumber(held[4]) + ARGV[6]
-if ARGV[7] ~= '' and bytes > tonumber(ARGV[7]) then return 'TOO LARGE' end
-redis.call('XADD', KEYS[2], ARGV[4] .. '-0', 'b', ARGV[5])
-redis.call('HSET', KEYS[1], 'last', ARGV[4], 'bytes', bytes, 'mark', ARGV[8], 'lease', lease,
-  'write', ARGV[13])
-if ARGV[10] ~= '' then
-  redis.call('PEXPIRE', KEYS[2], ARGV[10])
-  redis.call('PEXPIRE', KEYS[1], ARGV[10])
+local replies = {}
+for one = 1, #KEYS / 2 do
+  replies[one] = append(KEYS[2 * one - 1], KEYS[2 * one], (one - 1) * ${APPEND_ARGS})
 end
-redis.call('PUBLISH', ARGV[11], ARGV[12] == '1' and ARGV[4] .. ' ' .. ARGV[5] or ARGV[4])
-return 'OK'
+return replies
 `,
 );
 

@@ -1,7 +1,8 @@
 import { LOG_UNAVAILABLE, SabirError } from '../../errors.ts';
 import { startTimeout, startTimer, type Timer } from '../timers.ts';
-import { withoutContent } from '../without-content.ts';
+import { createAppends } from './appends.ts';
 import type { Link } from './client.ts';
+import { isPassing, toLogError } from './refusals.ts';
 import { runScript, type Script } from './scripts.ts';
 
 export type StoreOptions = {
@@ -19,10 +20,6 @@ type Waiting = { until: number; giveUp(): void };
 const LOOK_MS = 25;
 const LEAST_RETRY_MS = 20;
 const MOST_RETRY_MS = 500;
-/** What a server says that will soon be able to do it, or another in its place. */
-const PASSING =
-  /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|MOVED|ASK)\b/;
-
 /**
  * Commands to Redis, which may be away: those that ask give up soon and say so; those that keep
  * something are said again until it is there.
@@ -92,6 +89,7 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
   return {
     ask,
     insist,
+    append: createAppends(link),
     /** Waits for a connection, and does not leave anything in a queue that nobody waits for. */
     async untilReady(ms = answerMs): Promise<void> {
       const until = Date.now() + ms;
@@ -104,21 +102,4 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
       runScript(link, script, keys, args),
     send: (key: string, ...args: (string | number)[]) => link.send(key, args.map(String)),
   };
-}
-
-/** A connection that is lost comes back; what Redis refuses it will refuse again, mostly. */
-function isPassing(error: unknown): boolean {
-  if (error instanceof SabirError) return error.code === LOG_UNAVAILABLE.code;
-  const { message = '' } = (error ?? {}) as { message?: string };
-  return PASSING.test(message) || !/^[A-Z]{3,} /.test(message);
-}
-
-/** A client's own errors quote the command that failed, and what was to be kept with it. */
-function toLogError(error: unknown): SabirError {
-  if (error instanceof SabirError) return error;
-  const { message = '' } = (error ?? {}) as { message?: string };
-  // The first word of a refusal is Redis's own.
-  const [, refusal] = /^([A-Z]{3,}) /.exec(message) ?? [];
-  const detail = refusal && `${LOG_UNAVAILABLE.userMessage} Redis says ${refusal}.`;
-  return new SabirError(LOG_UNAVAILABLE, detail, { cause: withoutContent(error) });
 }

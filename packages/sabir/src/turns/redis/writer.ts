@@ -7,7 +7,7 @@ import type { TurnCommand, TurnWriter } from '../log.ts';
 import { encodeBatch } from './codec.ts';
 import type { TurnKeys } from './keys.ts';
 import { createRecent, type Written } from './recent.ts';
-import { APPEND, CLOSE, RELEASE, RENEW } from './scripts.ts';
+import { CLOSE, RELEASE, RENEW } from './scripts.ts';
 import type { Store } from './store.ts';
 
 export type WriterOptions = {
@@ -131,7 +131,7 @@ export class RedisTurnWriter implements TurnWriter {
     const isWhole = stored.length > MOST_PUBLISHED ? 0 : 1;
     const own = [token, this.#isInTime(), first, last, stored, bytes, limit, mark];
     own.push(lease, life, keys.channel, isWhole, ++this.#writes);
-    const reply = await store.insist(() => store.run(APPEND, [keys.turn, keys.chunks], own));
+    const reply = await store.insist(() => store.append([keys.turn, keys.chunks], own));
     if (reply === 'OK') {
       if (isLonger) this.#leaseEnd = askedAt + leaseMs;
       // One that only appends is not to lose its other keys, nor a command that was not heard of.
