@@ -260,6 +260,28 @@ kinds(`while Redis is away, by %s${IF_REDIS}`, (kind) => {
     for (const { failures } of renewals) expect(failures).toEqual([]);
   });
 
+  it('for longer than a lease, one that is opened when it is back takes nothing either', async () => {
+    const leaseMs = 1_000;
+    const { log } = await gateways.open({ leaseMs }, undefined, 400);
+    const writer = await beginTurn(log);
+    await writer.append(OPENING);
+    await server.kill();
+    const renewal = keepRenewing(writer);
+    await sleep(leaseMs + 100);
+    await server.start();
+    // It is there before the writer's client has connected again.
+    const { log: fresh } = await gateways.open({ leaseMs });
+    const taken: string[] = [];
+    fresh.onOrphan(async ({ turn }) => taken.push(turn.turnId) > 0);
+    expect(await fresh.get(writer.turnId)).toMatchObject({ lastSeq: 2 });
+    await sleep(leaseMs);
+    expect(taken).toEqual([]);
+    await writer.append(CLOSING);
+    await writer.close(FINISHED);
+    renewal.stop();
+    expect(await fresh.get(writer.turnId)).toMatchObject({ outcome: FINISHED });
+  });
+
   it('but only slow, everything waits and nothing is lost', async () => {
     const [one, other] = await gateways.openMany(2, { leaseMs: 200 });
     if (!one || !other) throw new Error('unreachable');

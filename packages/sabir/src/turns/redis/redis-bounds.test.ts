@@ -67,6 +67,25 @@ kinds(`what is kept in Redis, by %s${IF_REDIS}`, (kind) => {
     news.close();
   });
 
+  it('is kept for ever if that is what was asked for', async () => {
+    const times = { retentionMs: Infinity, dedupeMs: Infinity, outageMs: Infinity };
+    const { log, client } = await gateways.open(times);
+    const writer = await beginTurn(log);
+    await writer.append(WHOLE_TURN);
+    await writer.close(FINISHED);
+    const { turn } = createKeys(gateways.prefix).ofTurn(writer.turnId);
+    const years = Number(await send(client, 'PTTL', turn)) / (365 * 24 * 3_600_000);
+    expect(years).toBeGreaterThan(20);
+    expect(chunksOf(await readAll(log, writer.turnId))).toEqual(WHOLE_TURN);
+  });
+
+  it('is not kept for a time that is none', async () => {
+    for (const leaseMs of [Number.NaN, -1]) {
+      const opening = gateways.open({ leaseMs });
+      await expect(opening).rejects.toThrow('redisTurnLog: leaseMs must be milliseconds');
+    }
+  });
+
   it('is read whole, however many appends there were', async () => {
     const { log } = await gateways.open({ leaseMs: 60_000 });
     const { log: other } = await gateways.open();

@@ -48,6 +48,8 @@ const LAST_READ_MS = 10_000;
 const SLOW_MS = 250;
 /** So many entries of a stream are read at once. */
 const PAGE = 1_000;
+/** As long as for ever: a number that Redis can still add to its clock. */
+const FOREVER_MS = 1e12;
 /** Somebody else may begin, end or take a turn in between; not for ever. */
 const MOST_TRIES = 10;
 
@@ -60,9 +62,15 @@ const MOST_TRIES = 10;
  * createChatGateway({ log: redisTurnLog({ client }), … });
  */
 export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
-  const { prefix = 'sabir', maxTurnBytes = 16 * MEGABYTE, leaseMs = 10_000, logger } = options;
-  const { retentionMs = 60_000, dedupeMs = 10_000, retainedBytes = 256 * MEGABYTE } = options;
-  const { answerMs = 3_000, outageMs = 60_000 } = options;
+  const { prefix = 'sabir', maxTurnBytes = 16 * MEGABYTE, logger } = options;
+  const { retainedBytes = 256 * MEGABYTE } = options;
+  const [leaseMs, retentionMs, dedupeMs, answerMs, outageMs] = [
+    timeOf('leaseMs', options.leaseMs ?? 10_000),
+    timeOf('retentionMs', options.retentionMs ?? 60_000),
+    timeOf('dedupeMs', options.dedupeMs ?? 10_000),
+    timeOf('answerMs', options.answerMs ?? 3_000),
+    timeOf('outageMs', options.outageMs ?? 60_000),
+  ];
   const keys = createKeys(prefix);
   const processId = createId();
   const inbox = keys.ofInbox(processId);
@@ -75,7 +83,17 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   const writers = new Map<string, RedisTurnWriter>();
   let isListening = false;
   let isClosed = false;
-  let quietUntil = 0;
+  const openedAt = Date.now();
+  /** Also when it has only just come back: until that is known, it is taken to have. */
+  let quietUntil = openedAt + leaseMs;
+  const sinceWhen = store
+    .ask(() => store.send('', 'INFO', 'server'))
+    .then((info) => {
+      const [, seconds = '0'] = /uptime_in_seconds:(\d+)/.exec(String(info)) ?? [];
+      const isOnlyThat = quietUntil === openedAt + leaseMs;
+      if (isOnlyThat) quietUntil -= Math.min(Number(seconds) * 1000, leaseMs);
+    });
+  inBackground(sinceWhen);
   // While Redis was away nobody could renew a lease: everybody gets the time to.
   const stopWatching = link.onReady(() => {
     quietUntil = Date.now() + leaseMs;
@@ -280,7 +298,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     const name = given.type === 'answer' ? `answer:${given.questionId}` : `stop:${id}`;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const isStrict = Date.now() < quietUntil ? 0 : 1;
-      const argv = [name, id, JSON.stringify(given), liveMs, turnId, isStrict];
+      const argv = [name, id, JSON.stringify([id, given]), liveMs, turnId, isStrict];
       const run = () => store.run(COMMAND, [turn, commands], argv);
       const reply = await store.insist(run, { ms: answerMs });
       if (reply !== 'ORPHAN') return reply === 'OK';
@@ -352,4 +370,9 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       stopWatching();
     },
   };
+}
+
+function timeOf(name: string, ms: number): number {
+  if (!(ms >= 0)) throw new TypeError(`redisTurnLog: ${name} must be milliseconds, not ${ms}.`);
+  return Math.min(ms, FOREVER_MS);
 }

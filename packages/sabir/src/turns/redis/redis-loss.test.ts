@@ -134,6 +134,30 @@ kinds(`a Redis that has less than it acknowledged, by %s${IF_REDIS}`, (kind) => 
     await expect(readAll(other, writer.turnId)).rejects.toMatchObject(failed);
   });
 
+  it('has commands in the place of those it has lost, and they are heard', async () => {
+    const one = await gateways.open();
+    const { log: other } = await gateways.open();
+    const writer = await beginTurn(one.log);
+    const heard: string[] = [];
+    const listening = (async () => {
+      for await (const { reason } of writer.commands() as AsyncIterable<{ reason?: string }>) {
+        heard.push(`${reason}`);
+      }
+    })();
+    const say = (reason: string) => other.command(writer.turnId, { type: 'stop', reason });
+    await say('first');
+    await say('second');
+    await until('both are heard', () => heard.length === 2);
+    const { commands } = createKeys(gateways.prefix).ofTurn(writer.turnId);
+    await send(one.client, 'RPOP', commands);
+    await say('third');
+    await until('the third is heard', () => heard.length === 3);
+    await send(one.client, 'RPOP', commands);
+    await writer.close(FINISHED);
+    await listening;
+    expect(heard).toEqual(['first', 'second', 'third']);
+  });
+
   it('gets it back after a crash that cost it the end of its file', async () => {
     const [log, other] = await gateways.openMany(2, { leaseMs: 5_000 });
     if (!log || !other) throw new Error('unreachable');

@@ -165,15 +165,15 @@ return 'OK'
 );
 
 /**
- * KEYS: turn, chunks, commands, chat, request. Tells its bytes, and the commands nobody has read; or
- * how far it is, if that is less than was written.
+ * KEYS: turn, chunks, commands, chat, request. Tells its bytes, and its commands; or how far
+ * it is, if that is less than was written.
  */
 export const CLOSE = define(
   'close',
   `
 ${HOLD}
 if not held[2] then
-  if tonumber(held[4]) < tonumber(ARGV[8]) then return tonumber(held[4]) end
+  if tonumber(held[4]) < tonumber(ARGV[7]) then return tonumber(held[4]) end
   redis.call('HSET', KEYS[1], 'outcome', ARGV[3], 'good', ARGV[4], 'endedAt', now)
   redis.call('HDEL', KEYS[1], 'origin')
   for at = 1, 3 do redis.call('PEXPIRE', KEYS[at], ARGV[5]) end
@@ -182,9 +182,9 @@ if not held[2] then
       redis.call('PEXPIRE', KEYS[at], ARGV[5])
     end
   end
-  redis.call('PUBLISH', ARGV[7], 'e' .. held[4])
+  redis.call('PUBLISH', ARGV[6], 'e' .. held[4])
 end
-return {tonumber(held[5]), redis.call('LRANGE', KEYS[3], ARGV[6], -1)}
+return {tonumber(held[5]), redis.call('LRANGE', KEYS[3], 0, -1)}
 `,
 );
 

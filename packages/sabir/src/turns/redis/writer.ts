@@ -58,8 +58,8 @@ export class RedisTurnWriter implements TurnWriter {
   #appending: Promise<unknown> = Promise.resolve();
   #renewing: Promise<void> | undefined;
   #commands = new CommandQueue();
-  /** How many commands were read. */
-  #commandsRead = 0;
+  /** Which commands were read. By name: a Redis that has lost some puts others in their place. */
+  #read = new Set<string>();
   #pulling: Promise<void> | undefined;
   #isPullStale = false;
 
@@ -186,7 +186,7 @@ export class RedisTurnWriter implements TurnWriter {
     this.#leaseEnd = askedAt + leaseMs;
     this.#bumpedAt = askedAt;
     this.#options.onBump();
-    if (Number(count) > this.#commandsRead) this.pull();
+    if (Number(count) > this.#read.size) this.pull();
   }
 
   commands(): AsyncIterable<TurnCommand> {
@@ -214,15 +214,16 @@ export class RedisTurnWriter implements TurnWriter {
   async #pull(): Promise<void> {
     const { store, keys } = this.#options;
     const { commands } = keys;
-    const from = this.#commandsRead;
-    const found = await store.ask(() => store.send(commands, 'LRANGE', commands, from, -1));
-    this.#take(from, found as string[]);
+    const found = await store.ask(() => store.send(commands, 'LRANGE', commands, 0, -1));
+    this.#take(found as string[]);
   }
 
-  #take(from: number, found: string[]): void {
-    for (const command of found.slice(this.#commandsRead - from)) {
-      this.#commands.push(JSON.parse(command) as TurnCommand);
-      this.#commandsRead++;
+  #take(found: string[]): void {
+    for (const entry of found) {
+      const [id, command] = JSON.parse(entry) as [string, TurnCommand];
+      if (this.#read.has(id)) continue;
+      this.#read.add(id);
+      this.#commands.push(command);
     }
   }
 
@@ -232,8 +233,7 @@ export class RedisTurnWriter implements TurnWriter {
     const { store, keys, token, keepMs, onClosed } = this.#options;
     const { turn, chunks, commands, chat, request, channel } = keys;
     const isGood = outcome.status === 'finished' || outcome.status === 'paused';
-    const from = this.#commandsRead;
-    const argv = [token, this.#isInTime(), JSON.stringify(outcome), isGood ? 1 : 0, keepMs, from];
+    const argv = [token, this.#isInTime(), JSON.stringify(outcome), isGood ? 1 : 0, keepMs];
     const all = [turn, chunks, commands, chat, request];
     const run = () => store.run(CLOSE, all, [...argv, channel, this.#lastSeq]);
     let reply = await store.insist(run);
@@ -243,9 +243,9 @@ export class RedisTurnWriter implements TurnWriter {
     }
     if (reply === 'FENCED') throw this.#fence();
     if (!Array.isArray(reply)) throw new SabirError(LOG_FAILED);
-    const [bytes, unread] = reply as [number, string[]];
+    const [bytes, given] = reply as [number, string[]];
     this.#isClosed = true;
-    this.#take(from, unread);
+    this.#take(given);
     this.#done();
     await onClosed(Number(bytes));
   }
