@@ -8,7 +8,6 @@ import {
   TURN_FENCED,
   TURN_TOO_LARGE,
   UPSTREAM_DROPPED,
-  UPSTREAM_FLOOD,
   UPSTREAM_SILENT,
   UPSTREAM_UNREACHABLE,
 } from '../errors.ts';
@@ -17,25 +16,23 @@ import type { TurnOutcome } from '../outcome.ts';
 import { createChunkTranslator } from '../sources/chunks/translate.ts';
 import type { Translator } from '../translator.ts';
 import { createCatchUp, type TakenOver } from './catch-up.ts';
-import { chunkBytes } from './chunk-bytes.ts';
 import type { AnyTurnLog } from './log.ts';
 import { closingsOf } from './lost.ts';
 import { outcomeOf } from './outcome-of.ts';
 import type { SessionLease } from './session-pool.ts';
-import { afterThisTick, startTimeout, startTimer, type Timer } from './timers.ts';
+import { startTimeout, startTimer, type Timer } from './timers.ts';
 import { trackProgress } from './track-progress.ts';
 import { createTurnHooks } from './turn-hooks.ts';
 import type { Turn, TurnOptions } from './turn-options.ts';
 import { createTurnQuestions } from './turn-questions.ts';
 import { readWritten } from './turn-reading.ts';
+import { createUnwritten } from './unwritten.ts';
 import type { UpstreamTurn } from './upstream.ts';
 import { withoutContent } from './without-content.ts';
 
 /** How often a turn looks at its clock, and how long its log may hear nothing of it. */
 const TICK_MS = 1_000;
 const RENEW_MS = 2_000;
-/** A log that takes longer to confirm what it was given is away. */
-const LOG_SILENT_MS = 2_000;
 const REOPEN_MS = 200;
 
 /**
@@ -57,16 +54,10 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   let lease: SessionLease | undefined;
   let outcome: TurnOutcome | undefined;
   let messageId = prompt.messageId;
-  let lastSeq = takenOver?.lastSeq ?? 0;
-  let pending: Chunk[] = [];
-  let pendingBytes = 0;
-  let isScheduled = false;
-  let isWriting = false;
   let lastEventAt = Date.now();
   /** The agent has said something since the clock was last read. */
   let isAlive = false;
-  let lastWriteAt = lastEventAt;
-  let writingSince = lastEventAt;
+  let renewedAt = lastEventAt;
   let hasAsked = false;
   const catchUp = createCatchUp(takenOver);
   /** Somebody else writes it from now on. */
@@ -79,6 +70,17 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     expire: (questionId) => tell('expire', () => upstream?.expire?.(questionId)),
   });
 
+  const unwritten = createUnwritten({
+    ...{ writer, lastSeq: takenOver?.lastSeq ?? 0, queueBytes: options.queueBytes },
+    position: () => catchUp.position,
+    onTooMuch(why) {
+      if (!outcome) breakOff(why);
+    },
+    isOver: () => outcome !== undefined && !isTaken,
+    close,
+    onError: onLogError,
+  });
+
   function see(chunk: Chunk): void {
     progress.see(chunk);
     hasAsked ||= chunk.type === 'data-question' || chunk.type === 'tool-approval-request';
@@ -86,50 +88,10 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   }
 
   function push(chunks: Chunk[]): void {
-    for (const chunk of chunks) {
-      if (chunk.type === 'text-delta') {
-        pending.push(chunk);
-        continue;
-      }
-      see(chunk);
-      // One that was taken over has begun already.
-      if (chunk.type !== 'start' || !takenOver?.lastSeq) pending.push(chunk);
-    }
-    // Only a log that is slower than the agent lets anything pile up.
-    if (isWriting) {
-      for (const chunk of chunks) pendingBytes += chunkBytes(chunk);
-      if (pendingBytes > options.queueBytes && !outcome) {
-        // It is the log that hears nothing, if it has not for a while.
-        breakOff(Date.now() - writingSince < LOG_SILENT_MS ? UPSTREAM_FLOOD : LOG_UNAVAILABLE);
-      }
-      return;
-    }
-    if (isScheduled || pending.length === 0) return;
-    isScheduled = true;
-    afterThisTick(flush);
-  }
-
-  /** Everything of one tick in one write. */
-  async function flush(): Promise<void> {
-    isScheduled = false;
-    isWriting = true;
-    try {
-      while (pending.length > 0) {
-        const chunks = pending;
-        pending = [];
-        pendingBytes = 0;
-        writingSince = Date.now();
-        lastWriteAt = writingSince;
-        lastSeq = await writer.append(chunks, catchUp.position);
-      }
-      if (outcome && !isTaken) {
-        if (!catchUp.isDone) await closeFromLog(outcome);
-        await close(outcome);
-      }
-      isWriting = false;
-    } catch (error) {
-      await onLogError(error);
-    }
+    for (const chunk of chunks) if (chunk.type !== 'text-delta') see(chunk);
+    // One that was taken over has begun already.
+    const isBegun = takenOver !== undefined && takenOver.lastSeq > 0;
+    unwritten.add(isBegun ? chunks.filter(({ type }) => type !== 'start') : chunks);
   }
 
   function onEvent(event: unknown): void {
@@ -161,9 +123,9 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   }
 
   async function closeFromLog(final: TurnOutcome): Promise<void> {
-    const chunks = await readWritten(log, turnId, lastSeq);
+    const chunks = await readWritten(log, turnId, unwritten.lastSeq);
     const closings = closingsOf(chunks, messageId, final);
-    if (closings.length > 0) lastSeq = await writer.append(closings);
+    if (closings.length > 0) await unwritten.append(closings);
   }
 
   function fail({ code, userMessage: message }: ErrorKind): void {
@@ -207,15 +169,14 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     outcome = final;
     letGo();
     push(chunks);
-    if (!isScheduled && !isWriting) {
-      isScheduled = true;
-      afterThisTick(flush);
-    }
+    unwritten.flushSoon();
   }
 
-  async function close(final: TurnOutcome): Promise<void> {
+  async function close(): Promise<void> {
+    const final = outcome as TurnOutcome;
+    if (!catchUp.isDone) await closeFromLog(final);
     // Read before it is closed: a log that retains nothing has forgotten it afterwards.
-    const message = await hooks.readMessage(lastSeq, messageId);
+    const message = await hooks.readMessage(unwritten.lastSeq, messageId);
     await writer.close(final);
     await tellEnd(final, message);
   }
@@ -239,7 +200,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       : { status: 'failed', code: kind.code, message: kind.userMessage };
     stopUpstream(isFenced ? TURN_FENCED : kind);
     if (!outcome) settle(final, []);
-    pending = [];
+    unwritten.clear();
     logger?.error?.(`the turn ended: ${isFenced ? TURN_FENCED.code : kind.code}`, {
       ...ids,
       ...(!isTooLarge && !isFenced && { error: withoutContent(error) }),
@@ -247,12 +208,12 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     let message: UIMessage | undefined;
     try {
       if (!isFenced) {
-        const written = await readWritten(log, turnId, lastSeq);
+        const written = await readWritten(log, turnId, unwritten.lastSeq);
         const closings = closingsOf(written, messageId, final);
         if (closings.length > 0) await writer.append(closings);
         // All of it was stored, and only the closing failed.
         else final = outcome ?? final;
-        message = await hooks.readMessage(lastSeq, messageId);
+        message = await hooks.readMessage(unwritten.lastSeq, messageId);
         await writer.close(final);
       }
     } catch (second) {
@@ -265,8 +226,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
         return;
       }
     }
-    isWriting = false;
-    await tellEnd(final, message ?? (await hooks.readMessage(lastSeq, messageId)));
+    await tellEnd(final, message ?? (await hooks.readMessage(unwritten.lastSeq, messageId)));
   }
 
   /** Whoever has the turn now sees to it, and its agent goes on. */
@@ -277,7 +237,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   function leaveToOthers(): void {
     isTaken = true;
-    pending = [];
+    unwritten.clear();
     letGo();
     options.onTaken?.();
   }
@@ -317,8 +277,8 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   const tickMs = Math.min(TICK_MS, renewMs / 2, Math.max(timing.idleMs / 4, 10));
   const watchdog: Timer = startTimer(tickMs, () => {
     const now = Date.now();
-    if (now - lastWriteAt >= renewMs) {
-      lastWriteAt = now;
+    if (now - Math.max(unwritten.writtenAt, renewedAt) >= renewMs) {
+      renewedAt = now;
       writer.renew().catch(onRenewError);
     }
     questions.expireUntil(now);
@@ -418,7 +378,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       return messageId;
     },
     get lastSeq() {
-      return lastSeq;
+      return unwritten.lastSeq;
     },
     get canWait() {
       return questions.isAsking && lease?.session.waiting !== undefined;

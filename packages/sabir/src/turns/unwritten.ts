@@ -1,0 +1,88 @@
+import type { Chunk } from '../chunks.ts';
+import { type ErrorKind, LOG_UNAVAILABLE, UPSTREAM_FLOOD } from '../errors.ts';
+import { chunkBytes } from './chunk-bytes.ts';
+import type { TurnWriter } from './log.ts';
+import { afterThisTick } from './timers.ts';
+
+type UnwrittenOptions = {
+  writer: TurnWriter;
+  lastSeq: number;
+  queueBytes: number;
+  /** Where in the agent's own count the turn is. */
+  position(): number | undefined;
+  /** More has piled up than may. */
+  onTooMuch(why: ErrorKind): void;
+  /** Nothing more is said. */
+  isOver(): boolean;
+  /** And all of it is written. */
+  close(): Promise<void>;
+  onError(error: unknown): Promise<void>;
+};
+
+/** A log that takes longer to confirm what it was given is away. */
+const LOG_SILENT_MS = 2_000;
+
+/** What a turn has said and its log has not confirmed yet: everything of one tick in one write. */
+export function createUnwritten(options: UnwrittenOptions) {
+  const { writer, queueBytes } = options;
+  let { lastSeq } = options;
+  let chunks: Chunk[] = [];
+  let bytes = 0;
+  let isScheduled = false;
+  let isWriting = false;
+  let writingSince = Date.now();
+
+  async function flush(): Promise<void> {
+    isScheduled = false;
+    isWriting = true;
+    try {
+      while (chunks.length > 0) {
+        const batch = chunks;
+        chunks = [];
+        bytes = 0;
+        writingSince = Date.now();
+        lastSeq = await writer.append(batch, options.position());
+      }
+      if (options.isOver()) await options.close();
+    } catch (error) {
+      await options.onError(error);
+    } finally {
+      isWriting = false;
+    }
+  }
+
+  function flushSoon(): void {
+    if (isScheduled || isWriting) return;
+    isScheduled = true;
+    afterThisTick(flush);
+  }
+
+  return {
+    get lastSeq() {
+      return lastSeq;
+    },
+    /** When something was last given to the log. */
+    get writtenAt() {
+      return writingSince;
+    },
+    add(added: readonly Chunk[]): void {
+      for (const chunk of added) chunks.push(chunk);
+      // Only a log that is slower than the agent lets anything pile up.
+      if (isWriting) {
+        for (const chunk of added) bytes += chunkBytes(chunk);
+        if (bytes <= queueBytes) return;
+        // It is the log that hears nothing, if it has not for a while.
+        const isSilent = Date.now() - writingSince >= LOG_SILENT_MS;
+        options.onTooMuch(isSilent ? LOG_UNAVAILABLE : UPSTREAM_FLOOD);
+      } else if (chunks.length > 0) flushSoon();
+    },
+    flushSoon,
+    /** What closes a turn whose end is not the agent's follows what is written. */
+    async append(closings: Chunk[]): Promise<void> {
+      lastSeq = await writer.append(closings);
+    },
+    clear(): void {
+      chunks = [];
+    },
+  };
+}
