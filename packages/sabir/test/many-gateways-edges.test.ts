@@ -13,7 +13,8 @@ import {
   textOf,
   useRedis,
 } from './many-gateways.ts';
-import { IF_REDIS, until } from './redis-gateways.ts';
+import { openClient } from './redis-clients.ts';
+import { IF_REDIS, send, until } from './redis-gateways.ts';
 import { hasRedis } from './redis-server.ts';
 import { sleep } from './turn-log-helpers.ts';
 
@@ -123,6 +124,35 @@ describe.skipIf(!hasRedis)(`gateways that share turns${IF_REDIS}`, () => {
     await until('it is stored', () => finishes.length > 0);
     expect(finishes).toMatchObject([{ at: 'B', outcome: { status: 'finished' } }]);
     expect(await B.metric('sabir_takeovers_total')).toBe(1);
+  });
+
+  it.each([
+    ['while its agent speaks', true],
+    ['while its agent is silent', false],
+  ])('tell of a turn that Redis has lost, once, and stop its agent: %s', async (_when, speaks) => {
+    const { A, B, agent, finishes } = await start({ count: 2 });
+    const sent = await sendTo(A, chatBody('go'));
+    const run = await agent.run();
+    run.text('One ');
+    await sent.until(() => sent.text());
+    const { client, close } = await openClient('redis', redis().port);
+    await send(client, 'FLUSHALL');
+    close();
+    if (speaks) run.text('two.');
+    await until('it is told of', () => finishes.length > 0);
+    await sent.ended;
+    expect(sent.raw()).toContain('log-failed');
+    await until('its agent is stopped', () => run.isAborted);
+    await sleep(1.5 * LEASE_MS);
+    expect(finishes).toMatchObject([
+      { at: 'A', outcome: { status: 'failed', code: 'log-failed' } },
+    ]);
+    const again = await sendTo(B, chatBody('again'));
+    const next = await agent.run(1);
+    next.text('Here.');
+    next.end();
+    await again.ended;
+    expect(again.text()).toBe('Here.');
   });
 
   it('go on with a turn of another route, by the agent of that route', async () => {

@@ -221,12 +221,21 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       if (isFence(second)) final = { status: 'lost' };
       logger?.error?.('the turn could not be closed', { ...ids, error: withoutContent(second) });
       // And tells of it: it is told of once.
-      if (log.onOrphan) {
+      if (log.onOrphan && (await isKept())) {
         onTaken();
         return;
       }
     }
     await tellEnd(final, message ?? (await hooks.readMessage(unwritten.lastSeq, messageId)));
+  }
+
+  /** One that the log has lost is nobody else's. */
+  async function isKept(): Promise<boolean> {
+    try {
+      return (await log.get?.(turnId)) !== undefined;
+    } catch {
+      return true;
+    }
   }
 
   /** Whoever has the turn now sees to it, and its agent goes on. */
@@ -298,6 +307,8 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     if (outcome || isTaken) return;
     if (!isFence(error)) {
       logger?.warn('the lease could not be renewed', { ...ids, error });
+      // It is not there any more.
+      if (hasCode(error, LOG_FAILED)) breakOff(LOG_FAILED);
       return;
     }
     if (log.onOrphan) {
@@ -401,5 +412,9 @@ function kindOf(error: unknown): ErrorKind {
 }
 
 function isFence(error: unknown): boolean {
-  return error instanceof SabirError && error.code === TURN_FENCED.code;
+  return hasCode(error, TURN_FENCED);
+}
+
+function hasCode(error: unknown, { code }: ErrorKind): boolean {
+  return error instanceof SabirError && error.code === code;
 }

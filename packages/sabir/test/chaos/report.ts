@@ -88,6 +88,25 @@ export function verdictOf(report: ChaosReport): string[] {
   return reasons;
 }
 
+/** A turn may be among several. */
+function lossesByKind({ losses }: ChaosReport): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { reasons } of losses) {
+    for (const kind of new Set(reasons.map(lossOf))) add(counts, kind);
+  }
+  return counts;
+}
+
+function lossOf(reason: string): string {
+  if (/log could not be read/.test(reason)) return 'the log has no end of it, or nothing at all';
+  // Its viewers are told that there is nothing, and ask again and again.
+  if (/left hanging/.test(reason)) return 'it is gone, and its agent waits for an answer';
+  if (/agent was asked|turns$/.test(reason)) return 'the prompt was answered again';
+  if (/onFinish/.test(reason)) return reason.replace(/\d+ times/, 'again');
+  if (/ differ: /.test(reason)) return 'viewers have different things';
+  return /^\d+\.\d+: /.test(reason) ? 'a viewer has less than was said' : reason;
+}
+
 const STORY_LINES = 80;
 
 const toLines = (counts: Map<string, number>) =>
@@ -116,6 +135,7 @@ export function toText(report: ChaosReport): string {
     ...(report.isLossy
       ? [
           `Not whole after Redis was killed: ${report.losses.length} turns`,
+          ...toLines(lossesByKind(report)),
           `Ended again, since Redis had lost their end: ${report.toldAgain} turns`,
         ]
       : []),

@@ -19,6 +19,7 @@ import {
   NEVER,
   OPENING,
   readAll,
+  sleep,
 } from '../../../test/turn-log-helpers.ts';
 import { createKeys } from './keys.ts';
 
@@ -100,9 +101,9 @@ kinds(`a Redis that has less than it acknowledged, by %s${IF_REDIS}`, (kind) => 
     expect(await other.get(writer.turnId)).toMatchObject({ outcome: { status: 'lost' } });
   });
 
-  it('fences the writer when the turn itself is gone, and whoever reads is told', async () => {
-    const one = await gateways.open({ leaseMs: 300 });
-    const { log: other } = await gateways.open({ leaseMs: 300 });
+  it('fails the writer when the turn itself is gone, and whoever reads is told', async () => {
+    const one = await gateways.open({ leaseMs: 1_000 });
+    const { log: other } = await gateways.open({ leaseMs: 1_000 });
     for (const first of ['append', 'renew', 'close'] as const) {
       const writer = await beginTurn(one.log);
       const reader = other.read(writer.turnId, 0, NEVER)[Symbol.asyncIterator]();
@@ -111,15 +112,24 @@ kinds(`a Redis that has less than it acknowledged, by %s${IF_REDIS}`, (kind) => 
       const waiting = reader.next();
       waiting.catch(() => undefined);
       await send(one.client, 'FLUSHALL');
-      if (first === 'append') await expect(writer.append(CLOSING)).rejects.toMatchObject(fenced);
-      if (first === 'renew') await expect(writer.renew()).rejects.toMatchObject(fenced);
-      await expect(writer.close(FINISHED)).rejects.toMatchObject(fenced);
+      if (first === 'append') await expect(writer.append(CLOSING)).rejects.toMatchObject(failed);
+      if (first === 'renew') await expect(writer.renew()).rejects.toMatchObject(failed);
+      await expect(writer.close(FINISHED)).rejects.toMatchObject(failed);
       await expect(waiting).rejects.toMatchObject(failed);
       expect(await readAll(other, writer.turnId)).toEqual([]);
       expect(await other.command(writer.turnId, { type: 'stop' })).toBe(false);
       const { turnId } = await beginTurn(one.log);
       expect(turnId).not.toBe(writer.turnId);
     }
+  });
+
+  it('fences a writer that slept past its lease: somebody may have had it meanwhile', async () => {
+    const one = await gateways.open({ leaseMs: 250 });
+    const writer = await beginTurn(one.log);
+    await writer.append(OPENING);
+    await send(one.client, 'FLUSHALL');
+    await sleep(300);
+    await expect(writer.append(CLOSING)).rejects.toMatchObject(fenced);
   });
 
   it('tells whoever reads when what was written is gone', async () => {

@@ -16,11 +16,13 @@ const INFO = `redis.call('HMGET', KEYS[1], 'session', 'chat', 'request', 'messag
 
 /**
  * Whether the turn at KEYS[1] is this writer's, and its lease has not run out; what was asked for
- * before it ran out (isInTime) may be late, as long as nobody else has taken the turn.
+ * before it ran out (isInTime) may be late, as long as nobody else has taken the turn. One that is not
+ * there though nobody can have taken it was lost by Redis.
  */
 const HOLD = `
 ${NOW}
 local held = redis.call('HMGET', KEYS[1], 'token', 'outcome', 'lease', 'last', 'bytes')
+if not held[1] and ARGV[2] == '1' then return 'GONE' end
 if held[1] ~= ARGV[1] then return 'FENCED' end
 if not held[2] and ARGV[2] == '0' and now >= tonumber(held[3]) then return 'FENCED' end
 `;
@@ -109,6 +111,7 @@ export const APPEND = define(
   `
 local function append(turn, chunks, at)
   local held = redis.call('HMGET', turn, 'token', 'outcome', 'last', 'bytes', 'lease', 'write')
+  if not held[1] and ARGV[at + 2] == '1' then return 'GONE' end
   if held[1] ~= ARGV[at + 1] or held[2] then return 'FENCED' end
   if held[6] == ARGV[at + 13] then return 'OK' end
   local isLonger = ARGV[at + 9] ~= ''

@@ -1,5 +1,11 @@
 import type { Chunk } from '../../chunks.ts';
-import { LOG_FAILED, SabirError, TURN_FENCED, TURN_TOO_LARGE } from '../../errors.ts';
+import {
+  type ErrorKind,
+  LOG_FAILED,
+  SabirError,
+  TURN_FENCED,
+  TURN_TOO_LARGE,
+} from '../../errors.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import { chunkBytes, isClosing } from '../chunk-bytes.ts';
 import { CommandQueue } from '../command-queue.ts';
@@ -53,7 +59,7 @@ export class RedisTurnWriter implements TurnWriter {
   #isUnsure = false;
   /** Every write has a number of its own, by which one that is said again is known. */
   #writes = 0;
-  #isFenced = false;
+  #givenUp: ErrorKind | undefined;
   #isClosed = false;
   #appending: Promise<unknown> = Promise.resolve();
   #renewing: Promise<void> | undefined;
@@ -112,7 +118,7 @@ export class RedisTurnWriter implements TurnWriter {
       return this.#append(chunks, mark);
     }
     if (reply === 'TOO LARGE') throw new SabirError(TURN_TOO_LARGE);
-    if (reply === 'FENCED') throw this.#fence();
+    this.#heed(reply);
     if (reply !== 'OK') throw new SabirError(LOG_FAILED);
     this.#lastSeq = last;
     this.#recent.add(written, Date.now());
@@ -146,7 +152,7 @@ export class RedisTurnWriter implements TurnWriter {
     if (!missing) throw new SabirError(LOG_FAILED);
     for (const written of missing) {
       const reply = await this.#write(written);
-      if (reply === 'FENCED') throw this.#fence();
+      this.#heed(reply);
       if (reply !== 'OK') throw new SabirError(LOG_FAILED);
     }
   }
@@ -155,7 +161,7 @@ export class RedisTurnWriter implements TurnWriter {
   async #findPlace(): Promise<void> {
     const { store, keys } = this.#options;
     const last = await store.insist(() => store.send(keys.turn, 'HGET', keys.turn, 'last'));
-    if (typeof last !== 'string') throw this.#fence();
+    if (typeof last !== 'string') throw this.#giveUp(this.#isInTime() ? LOG_FAILED : TURN_FENCED);
     if (Number(last) < this.#lastSeq) await this.#rewind(Number(last));
     else if (Number(last) > this.#lastSeq) this.#goOnAt(Number(last));
     this.#isUnsure = false;
@@ -182,7 +188,7 @@ export class RedisTurnWriter implements TurnWriter {
     const all = [turn, chunks, commands, chat, request];
     const askedAt = Date.now();
     const count = await store.insist(() => store.run(RENEW, all, argv));
-    if (count === 'FENCED') throw this.#fence();
+    this.#heed(count);
     this.#leaseEnd = askedAt + leaseMs;
     this.#bumpedAt = askedAt;
     this.#options.onBump();
@@ -195,7 +201,7 @@ export class RedisTurnWriter implements TurnWriter {
 
   /** There are commands, or there may be. */
   pull(): void {
-    if (this.#isFenced || this.#isClosed) return;
+    if (this.#givenUp || this.#isClosed) return;
     if (this.#pulling) {
       this.#isPullStale = true;
       return;
@@ -241,7 +247,7 @@ export class RedisTurnWriter implements TurnWriter {
       await this.#rewind(reply);
       reply = await store.insist(run);
     }
-    if (reply === 'FENCED') throw this.#fence();
+    this.#heed(reply);
     if (!Array.isArray(reply)) throw new SabirError(LOG_FAILED);
     const [bytes, given] = reply as [number, string[]];
     this.#isClosed = true;
@@ -255,17 +261,17 @@ export class RedisTurnWriter implements TurnWriter {
     const { store, keys, token } = this.#options;
     const argv = [token, this.#isInTime()];
     const reply = await store.ask(() => store.run(RELEASE, [keys.turn], argv));
-    this.#fence();
+    this.#giveUp(TURN_FENCED);
     if (reply === 'OK') await this.#options.onReleased();
   }
 
   /** The log is closed: whatever this writer would still do is not kept. */
   drop(): void {
-    if (!this.#isFenced && !this.#isClosed) this.#fence();
+    if (!this.#isClosed) this.#giveUp(TURN_FENCED);
   }
 
   #check(): void {
-    if (this.#isFenced || this.#isClosed) throw new SabirError(TURN_FENCED);
+    if (this.#givenUp || this.#isClosed) throw new SabirError(this.#givenUp ?? TURN_FENCED);
   }
 
   /** What was asked for while the lease was held counts, also if Redis hears it later. */
@@ -273,12 +279,18 @@ export class RedisTurnWriter implements TurnWriter {
     return Date.now() < this.#leaseEnd ? 1 : 0;
   }
 
-  #fence(): SabirError {
-    if (!this.#isFenced) {
-      this.#isFenced = true;
+  /** Somebody else has it; or nobody can, and it is not there. */
+  #heed(reply: unknown): void {
+    if (reply === 'FENCED') throw this.#giveUp(TURN_FENCED);
+    if (reply === 'GONE') throw this.#giveUp(LOG_FAILED);
+  }
+
+  #giveUp(why: ErrorKind): SabirError {
+    if (!this.#givenUp) {
+      this.#givenUp = why;
       this.#done();
     }
-    return new SabirError(TURN_FENCED);
+    return new SabirError(this.#givenUp);
   }
 
   #done(): void {
