@@ -130,6 +130,8 @@ export interface TurnWriter {
   readonly turnId: string;
   /** How often `append` or `renew` has to be heard at least. Every two seconds unless set. */
   readonly renewMs?: number;
+  /** False when the lease has run out, as far as is known here: somebody else may have the turn. */
+  readonly isHeld?: boolean;
   /**
    * Resolves with the number of the last chunk once the store has all of them. `mark` is kept in the
    * same step, for whoever goes on with the turn when this writer is gone.

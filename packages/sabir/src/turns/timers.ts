@@ -27,3 +27,20 @@ function unref(timer: unknown): void {
 /** What one tick brings is written in one go; where there is no such thing, after the microtasks. */
 export const afterThisTick: (run: () => void) => void =
   typeof setImmediate === 'function' ? (run) => void setImmediate(run) : (run) => setTimeout(run);
+
+let wall = Date.now();
+let monotonic = performance.now();
+let passed = 0;
+
+/**
+ * Milliseconds that only grow, for what is due later. A clock that is set back does not stop them, nor
+ * does a machine that sleeps, for which the monotonic one stands still.
+ */
+export function steadyNow(): number {
+  const now = Date.now();
+  const ticks = performance.now();
+  passed += Math.max(now - wall, ticks - monotonic, 0);
+  wall = now;
+  monotonic = ticks;
+  return passed;
+}

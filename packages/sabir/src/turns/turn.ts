@@ -17,10 +17,11 @@ import { createChunkTranslator } from '../sources/chunks/translate.ts';
 import type { Translator } from '../translator.ts';
 import { createCatchUp, type TakenOver } from './catch-up.ts';
 import type { AnyTurnLog } from './log.ts';
+import { hasCode, isFence, kindOf, nothingIfLost } from './log-errors.ts';
 import { closingsOf } from './lost.ts';
 import { outcomeOf } from './outcome-of.ts';
 import type { SessionLease } from './session-pool.ts';
-import { startTimeout, startTimer, type Timer } from './timers.ts';
+import { startTimeout, startTimer, steadyNow, type Timer } from './timers.ts';
 import { trackProgress } from './track-progress.ts';
 import { createTurnHooks } from './turn-hooks.ts';
 import type { Turn, TurnOptions } from './turn-options.ts';
@@ -54,7 +55,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   let lease: SessionLease | undefined;
   let outcome: TurnOutcome | undefined;
   let messageId = prompt.messageId;
-  let lastEventAt = Date.now();
+  let lastEventAt = steadyNow();
   /** The agent has said something since the clock was last read. */
   let isAlive = false;
   let renewedAt = lastEventAt;
@@ -64,7 +65,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   let isTaken = false;
   const questions = createTurnQuestions(progress.questions, {
     answer(answer) {
-      lastEventAt = Date.now();
+      lastEventAt = steadyNow();
       tell('answer', () => upstream?.answer(answer));
     },
     expire: (questionId) => tell('expire', () => upstream?.expire?.(questionId)),
@@ -74,7 +75,9 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     ...{ writer, lastSeq: takenOver?.lastSeq ?? 0, queueBytes: options.queueBytes },
     position: () => catchUp.position,
     onTooMuch(why) {
-      if (!outcome) breakOff(why);
+      if (outcome || isTaken) return;
+      if (why === LOG_UNAVAILABLE && mayBeTaken()) onTaken();
+      else breakOff(why);
     },
     isOver: () => outcome !== undefined && !isTaken,
     close,
@@ -189,11 +192,12 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   /** What was refused is not in the log: what closes the turn follows from what is. */
   async function onLogError(error: unknown): Promise<void> {
     const isFenced = isFence(error);
-    if (isFenced && log.onOrphan) {
+    const kind = kindOf(error);
+    const isLeft = isFenced ? log.onOrphan : kind === LOG_UNAVAILABLE && mayBeTaken();
+    if (isLeft || isTaken) {
       onTaken();
       return;
     }
-    const kind = kindOf(error);
     const isTooLarge = kind === TURN_TOO_LARGE;
     let final: TurnOutcome = isFenced
       ? { status: 'lost' }
@@ -208,7 +212,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     let message: UIMessage | undefined;
     try {
       if (!isFenced) {
-        const written = await readWritten(log, turnId, unwritten.lastSeq);
+        const written = await readWritten(log, turnId, unwritten.lastSeq).catch(nothingIfLost);
         const closings = closingsOf(written, messageId, final);
         if (closings.length > 0) await writer.append(closings);
         // All of it was stored, and only the closing failed.
@@ -220,8 +224,9 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       // Its lease runs out, or has: whoever notices ends it.
       if (isFence(second)) final = { status: 'lost' };
       logger?.error?.('the turn could not be closed', { ...ids, error: withoutContent(second) });
-      // And tells of it: it is told of once.
-      if (log.onOrphan && (await isKept())) {
+      // And tells of it: it is told of once. One that the log has lost is nobody else's.
+      const isLost = hasCode(error, LOG_FAILED) && !isFence(second) && (await isGone());
+      if (log.onOrphan && !isLost) {
         onTaken();
         return;
       }
@@ -229,18 +234,24 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     await tellEnd(final, message ?? (await hooks.readMessage(unwritten.lastSeq, messageId)));
   }
 
-  /** One that the log has lost is nobody else's. */
-  async function isKept(): Promise<boolean> {
+  async function isGone(): Promise<boolean> {
     try {
-      return (await log.get?.(turnId)) !== undefined;
+      return (await log.get?.(turnId)) === undefined;
     } catch {
-      return true;
+      return false;
     }
+  }
+
+  /** Who heard nothing of the log for so long does not stop what another may have gone on with. */
+  function mayBeTaken(): boolean {
+    return Boolean(log.onOrphan && writer.isHeld === false && lease?.session.attach);
   }
 
   /** Whoever has the turn now sees to it, and its agent goes on. */
   function onTaken(): void {
     if (!isTaken) leaveToOthers();
+    // If it is nobody's yet, nobody has to wait.
+    writer.release?.().catch(() => undefined);
     finished.resolve();
   }
 
@@ -285,12 +296,12 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   const renewMs = writer.renewMs ?? RENEW_MS;
   const tickMs = Math.min(TICK_MS, renewMs / 2, Math.max(timing.idleMs / 4, 10));
   const watchdog: Timer = startTimer(tickMs, () => {
-    const now = Date.now();
+    const now = steadyNow();
     if (now - Math.max(unwritten.writtenAt, renewedAt) >= renewMs) {
       renewedAt = now;
       writer.renew().catch(onRenewError);
     }
-    questions.expireUntil(now);
+    questions.expireUntil(Date.now());
     // The clock is read once a tick, not once an event.
     if (isAlive || !upstream || upstream.isQueued || questions.isAsking) {
       isAlive = false;
@@ -367,7 +378,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       upstream =
         takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink);
       translator = upstream.translator;
-      lastEventAt = Date.now();
+      lastEventAt = steadyNow();
       catchUp.attached();
     } catch (error) {
       logger?.error?.('the prompt could not be sent', { ...ids, error: withoutContent(error) });
@@ -404,17 +415,4 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     handOver,
     done: finished.promise,
   };
-}
-
-function kindOf(error: unknown): ErrorKind {
-  const { code } = error instanceof SabirError ? error : LOG_FAILED;
-  return [TURN_TOO_LARGE, LOG_UNAVAILABLE].find((kind) => kind.code === code) ?? LOG_FAILED;
-}
-
-function isFence(error: unknown): boolean {
-  return hasCode(error, TURN_FENCED);
-}
-
-function hasCode(error: unknown, { code }: ErrorKind): boolean {
-  return error instanceof SabirError && error.code === code;
 }

@@ -2,7 +2,7 @@ import type { Chunk } from '../chunks.ts';
 import { type ErrorKind, LOG_UNAVAILABLE, UPSTREAM_FLOOD } from '../errors.ts';
 import { chunkBytes } from './chunk-bytes.ts';
 import type { TurnWriter } from './log.ts';
-import { afterThisTick } from './timers.ts';
+import { afterThisTick, steadyNow } from './timers.ts';
 
 type UnwrittenOptions = {
   writer: TurnWriter;
@@ -30,7 +30,7 @@ export function createUnwritten(options: UnwrittenOptions) {
   let bytes = 0;
   let isScheduled = false;
   let isWriting = false;
-  let writingSince = Date.now();
+  let writingSince = steadyNow();
 
   async function flush(): Promise<void> {
     isScheduled = false;
@@ -40,7 +40,7 @@ export function createUnwritten(options: UnwrittenOptions) {
         const batch = chunks;
         chunks = [];
         bytes = 0;
-        writingSince = Date.now();
+        writingSince = steadyNow();
         lastSeq = await writer.append(batch, options.position());
       }
       if (options.isOver()) await options.close();
@@ -72,7 +72,7 @@ export function createUnwritten(options: UnwrittenOptions) {
         for (const chunk of added) bytes += chunkBytes(chunk);
         if (bytes <= queueBytes) return;
         // It is the log that hears nothing, if it has not for a while.
-        const isSilent = Date.now() - writingSince >= LOG_SILENT_MS;
+        const isSilent = steadyNow() - writingSince >= LOG_SILENT_MS;
         options.onTooMuch(isSilent ? LOG_UNAVAILABLE : UPSTREAM_FLOOD);
       } else if (chunks.length > 0) flushSoon();
     },

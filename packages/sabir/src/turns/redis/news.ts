@@ -1,3 +1,4 @@
+import { SabirError, SHUTTING_DOWN } from '../../errors.ts';
 import { createSubscriber, type RedisClient, type Subscriber } from './client.ts';
 import type { Store } from './store.ts';
 
@@ -13,6 +14,7 @@ export function createNews(client: RedisClient, store: Store, probe: string) {
   let isClosed = false;
 
   function open(): Subscriber {
+    if (isClosed) throw new SabirError(SHUTTING_DOWN);
     if (subscriber) return subscriber;
     const opened = createSubscriber(client, (channel, message) => {
       listeners.get(channel)?.hear(message);

@@ -62,12 +62,12 @@ export function createOrphanage(options: OrphanageOptions) {
 
   /** True if something has become of it: it is gone on with or over, here or elsewhere. */
   async function seize(turnId: string): Promise<boolean> {
-    if (isRetired) return false;
+    if (isRetired || isClosed) return false;
     const token = createToken();
-    const { turn } = keys.ofTurn(turnId);
+    const { turn, chunks } = keys.ofTurn(turnId);
     const argv = [token, leaseMs, inbox, liveMs];
     // One that is said again after Redis was away may come before the writer's own renewal.
-    const run = () => store.run(SEIZE, [turn], [...argv, options.isQuiet() ? 1 : 0]);
+    const run = () => store.run(SEIZE, [turn, chunks], [...argv, options.isQuiet() ? 1 : 0]);
     let reply: unknown;
     try {
       reply = await store.insist(run, { ms: leaseMs / 2 });
@@ -94,14 +94,15 @@ export function createOrphanage(options: OrphanageOptions) {
 
   async function endAsLost({ turnId, messageId }: TurnInfo, writer: RedisTurnWriter) {
     const outcome = { status: 'lost' } as const;
-    const entries = await store.ask(() => readEntries(turnId, 0));
-    const chunks = entries.flatMap(({ stored }) => decodeBatch(stored));
-    const closings = closingsOf(chunks, messageId, outcome);
     try {
+      const entries = await store.ask(() => readEntries(turnId, 0));
+      const chunks = entries.flatMap(({ stored }) => decodeBatch(stored));
+      const closings = closingsOf(chunks, messageId, outcome);
       if (closings.length > 0) await writer.append(closings);
       await writer.close(outcome);
     } catch (error) {
-      // It took too long: somebody else sees to it.
+      // Somebody else sees to it.
+      writer.drop();
       if (!(error instanceof SabirError) || error.code !== TURN_FENCED.code) throw error;
     }
   }

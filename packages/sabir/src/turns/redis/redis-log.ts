@@ -2,6 +2,7 @@ import { LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { Logger } from '../../translator.ts';
 import type { BeginTurn, TurnCommand, TurnInfo, TurnLog } from '../log.ts';
+import { steadyNow } from '../timers.ts';
 import { TurnReader } from '../turn-reader.ts';
 import { createLink, type RedisClient } from './client.ts';
 import { type Known, readInfo } from './info.ts';
@@ -9,7 +10,7 @@ import { createKeys, createToken, createTurnId } from './keys.ts';
 import { type Entry, type Fetched, type Fetching, Mirror } from './mirror.ts';
 import { createNews } from './news.ts';
 import { createOrphanage } from './orphans.ts';
-import { BEGIN, CALL_OFF, COMMAND, FORGET, LOOK, OTHERS, RETAIN } from './scripts.ts';
+import { BEGIN, CALL_OFF, COMMAND, FORGET, LOOK, NOTE, OTHERS, RETAIN } from './scripts.ts';
 import { createStore } from './store.ts';
 import { RedisTurnWriter } from './writer.ts';
 
@@ -83,7 +84,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   const writers = new Map<string, RedisTurnWriter>();
   let isListening = false;
   let isClosed = false;
-  const openedAt = Date.now();
+  const openedAt = steadyNow();
   /** Also when it has only just come back: until that is known, it is taken to have. */
   let quietUntil = openedAt + leaseMs;
   const sinceWhen = store
@@ -96,7 +97,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   inBackground(sinceWhen);
   // While Redis was away nobody could renew a lease: everybody gets the time to.
   const stopWatching = link.onReady(() => {
-    quietUntil = Date.now() + leaseMs;
+    quietUntil = steadyNow() + leaseMs;
   });
 
   /** Commands for the turns that are written here. Those that are missed are seen at a renewal. */
@@ -123,6 +124,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     const session = keys.ofSession(sessionId);
     inBackground(store.send(session, 'ZADD', session, 'NX', Date.now(), turnId));
     inBackground(store.send(session, 'PEXPIRE', session, liveMs));
+    lookAfterLater(turnId);
     const writer = new RedisTurnWriter({
       ...{ store, turnId, token, lastSeq, mark, leaseMs, liveMs, keepMs, maxTurnBytes },
       keys: {
@@ -130,7 +132,10 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
         chat: keys.ofChat(sessionId, chatId),
         request: keys.ofRequest(sessionId, chatId, requestId),
       },
-      onBump: () => inBackground(store.send(session, 'PEXPIRE', session, liveMs)),
+      onBump() {
+        inBackground(store.send(session, 'PEXPIRE', session, liveMs));
+        lookAfterLater(turnId);
+      },
       onClosed(bytes) {
         inBackground(store.send(session, 'ZREM', session, turnId));
         return retain(turnId, bytes);
@@ -145,6 +150,12 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     writers.set(turnId, writer);
     listenForCommands();
     return writer;
+  }
+
+  /** Whoever sweeps may have taken it out before it was begun, or it never got in. */
+  function lookAfterLater(turnId: string): void {
+    const due = Date.now() + leaseMs;
+    inBackground(store.send(keys.live, 'ZADD', keys.live, 'NX', due, turnId));
   }
 
   /** Ended turns are forgotten by their time; here earlier, when they are too many bytes. */
@@ -171,10 +182,11 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   async function look(turnId: string, asReader = false): Promise<Known | undefined> {
     const { turn, readers } = keys.ofTurn(turnId);
     const argv = [asReader ? processId : '', 2 * leaseMs, liveMs];
-    const askedAt = Date.now();
+    const askedAt = steadyNow();
     const [now, fields] = (await store.run(LOOK, [turn, readers], argv)) as [unknown, unknown];
     // Where this had to wait, renewals had to as well.
-    if (Date.now() - askedAt > Math.max(leaseMs / 2, SLOW_MS)) quietUntil = Date.now() + leaseMs;
+    const heardAt = steadyNow();
+    if (heardAt - askedAt > Math.max(leaseMs / 2, SLOW_MS)) quietUntil = heardAt + leaseMs;
     return readInfo(turnId, now, fields);
   }
 
@@ -193,7 +205,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
 
   const orphanage = createOrphanage({
     ...{ store, keys, leaseMs, liveMs, inbox, logger, news, look, readEntries, createWriter },
-    isQuiet: () => !link.isReady || Date.now() < quietUntil,
+    isQuiet: () => !link.isReady || steadyNow() < quietUntil,
   });
 
   /** What is there, after a look at whether its writer is. */
@@ -297,7 +309,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     const id = createToken();
     const name = given.type === 'answer' ? `answer:${given.questionId}` : `stop:${id}`;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const isStrict = Date.now() < quietUntil ? 0 : 1;
+      const isStrict = steadyNow() < quietUntil ? 0 : 1;
       const argv = [name, id, JSON.stringify([id, given]), liveMs, turnId, isStrict];
       const run = () => store.run(COMMAND, [turn, commands], argv);
       const reply = await store.insist(run, { ms: answerMs });
@@ -345,8 +357,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     notes: {
       async add(name, ms) {
         const note = keys.ofNote(name);
-        await store.ask(() => store.send(note, 'RPUSH', note, 1));
-        await store.ask(() => store.send(note, 'PEXPIRE', note, ms));
+        await store.ask(() => store.run(NOTE, [note], [ms]));
       },
       async take(name) {
         const note = keys.ofNote(name);

@@ -5,10 +5,14 @@ import { withoutContent } from '../without-content.ts';
 const PASSING =
   /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|MOVED|ASK)\b/;
 
-/** The first word of a refusal is Redis's own; other errors are those of the client. */
+/**
+ * The first word of a refusal is Redis's own; other errors are those of the client. Before Redis 7 what
+ * a script was refused is said behind it.
+ */
 export function refusalOf(error: unknown): string | undefined {
   const { message = '' } = (error ?? {}) as { message?: string };
-  return /^([A-Z]{3,}) /.exec(message)?.[1];
+  const [, inScript] = /^ERR Error running script .* -([A-Z]{3,}) /.exec(message) ?? [];
+  return inScript ?? /^([A-Z]{3,}) /.exec(message)?.[1];
 }
 
 /** A connection that is lost comes back; what Redis refuses it will refuse again, mostly. */

@@ -98,7 +98,7 @@ return count
 );
 
 /** How many arguments each turn of an APPEND has. */
-export const APPEND_ARGS = 13;
+const APPEND_ARGS = 13;
 
 /**
  * KEYS: turn, chunks; of as many turns as append in the same tick. The one step there are many of, so
@@ -156,10 +156,11 @@ return redis.call('LLEN', KEYS[3])
 `,
 );
 
-/** KEYS: turn. Gives it up: whoever is next need not wait. */
+/** KEYS: turn. Gives it up: whoever is next need not wait. One that was given up belongs to nobody. */
 export const RELEASE = define(
   'release',
   `
+if redis.call('HGET', KEYS[1], 'token') == '' then return 'OK' end
 ${HOLD}
 if held[2] then return 'FENCED' end
 redis.call('HSET', KEYS[1], 'lease', 0, 'token', '')
@@ -214,7 +215,7 @@ return 'OK'
 );
 
 /**
- * KEYS: turn. A turn whose writer has gone gets another. While nobody can tell whether it has (isQuiet),
+ * KEYS: turn, chunks. A turn whose writer has gone gets another. While nobody can tell whether it has (isQuiet),
  * only one that was given up does: its lease is 0.
  */
 export const SEIZE = define(
@@ -228,6 +229,7 @@ if turn[4] ~= ARGV[1] then
   if ARGV[5] == '1' and turn[3] ~= '0' then return 'QUIET' end
   redis.call('HSET', KEYS[1], 'token', ARGV[1], 'lease', now + ARGV[2], 'inbox', ARGV[3], 'write', 0)
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
+  redis.call('PEXPIRE', KEYS[2], ARGV[4])
 end
 return {now, ${INFO}, redis.call('HMGET', KEYS[1], 'origin', 'mark')}
 `,
@@ -274,6 +276,17 @@ return 0
 `,
 );
 
+/** KEYS: note. One more of it; more than a few were never asked for. */
+export const NOTE = define(
+  'note',
+  `
+redis.call('RPUSH', KEYS[1], 1)
+redis.call('LTRIM', KEYS[1], 0, 19)
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return 1
+`,
+);
+
 export type Script = ReturnType<typeof define>;
 
 const SCRIPTS = [
@@ -289,6 +302,7 @@ const SCRIPTS = [
   SEIZE,
   RETAIN,
   FORGET,
+  NOTE,
 ];
 
 /** Once known, nothing is waited for: commands go out in the order they are given. */

@@ -1,5 +1,5 @@
 import { LOG_UNAVAILABLE, SabirError } from '../../errors.ts';
-import { startTimeout, startTimer, type Timer } from '../timers.ts';
+import { startTimeout, startTimer, steadyNow, type Timer } from '../timers.ts';
 import { createAppends } from './appends.ts';
 import type { Link } from './client.ts';
 import { isPassing, toLogError } from './refusals.ts';
@@ -30,7 +30,7 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
   let clock: Timer | undefined;
 
   function look(): void {
-    const now = Date.now();
+    const now = steadyNow();
     if (waiting.size === 0) {
       clock?.clear();
       clock = undefined;
@@ -42,7 +42,7 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
   function within<T>(ms: number, doing: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const one = {
-        until: Date.now() + ms,
+        until: steadyNow() + ms,
         giveUp() {
           waiting.delete(one);
           reject(new SabirError(LOG_UNAVAILABLE));
@@ -73,13 +73,14 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
     send: () => Promise<T>,
     { ms = outageMs, isWanted = () => true }: { ms?: number; isWanted?: () => boolean } = {},
   ): Promise<T> {
-    const until = Date.now() + ms;
+    const until = steadyNow() + ms;
     let wait = LEAST_RETRY_MS;
     for (;;) {
       try {
-        return await within(Math.max(0, until - Date.now()), send());
+        return await within(Math.max(0, until - steadyNow()), send());
       } catch (error) {
-        if (!isPassing(error) || !isWanted() || Date.now() + wait >= until) throw toLogError(error);
+        if (!isPassing(error) || !isWanted() || steadyNow() + wait >= until)
+          throw toLogError(error);
       }
       await new Promise<void>((resolve) => void startTimeout(wait, resolve));
       wait = Math.min(MOST_RETRY_MS, wait * 2);
@@ -92,9 +93,9 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
     append: createAppends(link),
     /** Waits for a connection, and does not leave anything in a queue that nobody waits for. */
     async untilReady(ms = answerMs): Promise<void> {
-      const until = Date.now() + ms;
+      const until = steadyNow() + ms;
       while (!link.isReady) {
-        if (Date.now() >= until) throw new SabirError(LOG_UNAVAILABLE);
+        if (steadyNow() >= until) throw new SabirError(LOG_UNAVAILABLE);
         await new Promise<void>((resolve) => void startTimeout(LEAST_RETRY_MS, resolve));
       }
     },

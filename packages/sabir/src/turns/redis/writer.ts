@@ -10,6 +10,7 @@ import type { TurnOutcome } from '../../outcome.ts';
 import { chunkBytes, isClosing } from '../chunk-bytes.ts';
 import { CommandQueue } from '../command-queue.ts';
 import type { TurnCommand, TurnWriter } from '../log.ts';
+import { steadyNow } from '../timers.ts';
 import { encodeBatch } from './codec.ts';
 import type { TurnKeys } from './keys.ts';
 import { createRecent, type Written } from './recent.ts';
@@ -75,8 +76,12 @@ export class RedisTurnWriter implements TurnWriter {
     this.renewMs = Math.min(2_000, options.leaseMs / 3);
     this.#lastSeq = options.lastSeq;
     this.#mark = options.mark;
-    this.#bumpedAt = Date.now();
+    this.#bumpedAt = steadyNow();
     this.#leaseEnd = this.#bumpedAt + options.leaseMs;
+  }
+
+  get isHeld(): boolean {
+    return steadyNow() < this.#leaseEnd;
   }
 
   append(chunks: Chunk[], mark?: number): Promise<number> {
@@ -121,14 +126,14 @@ export class RedisTurnWriter implements TurnWriter {
     this.#heed(reply);
     if (reply !== 'OK') throw new SabirError(LOG_FAILED);
     this.#lastSeq = last;
-    this.#recent.add(written, Date.now());
+    this.#recent.add(written, steadyNow());
     return last;
   }
 
   async #write(written: Written, limit: number | '' = ''): Promise<unknown> {
     const { store, keys, token, leaseMs, liveMs } = this.#options;
     const { first, last, stored, bytes, mark } = written;
-    const askedAt = Date.now();
+    const askedAt = steadyNow();
     // Not with every delta: what is left of the lease is long enough.
     const isLonger = this.#leaseEnd - askedAt < 0.75 * leaseMs;
     const isBump = askedAt - this.#bumpedAt > leaseMs;
@@ -161,7 +166,7 @@ export class RedisTurnWriter implements TurnWriter {
   async #findPlace(): Promise<void> {
     const { store, keys } = this.#options;
     const last = await store.insist(() => store.send(keys.turn, 'HGET', keys.turn, 'last'));
-    if (typeof last !== 'string') throw this.#giveUp(this.#isInTime() ? LOG_FAILED : TURN_FENCED);
+    if (typeof last !== 'string') throw this.#giveUp(this.isHeld ? LOG_FAILED : TURN_FENCED);
     if (Number(last) < this.#lastSeq) await this.#rewind(Number(last));
     else if (Number(last) > this.#lastSeq) this.#goOnAt(Number(last));
     this.#isUnsure = false;
@@ -186,7 +191,7 @@ export class RedisTurnWriter implements TurnWriter {
     const { turn, chunks, commands, chat, request } = keys;
     const argv = [token, this.#isInTime(), leaseMs, liveMs];
     const all = [turn, chunks, commands, chat, request];
-    const askedAt = Date.now();
+    const askedAt = steadyNow();
     const count = await store.insist(() => store.run(RENEW, all, argv));
     this.#heed(count);
     this.#leaseEnd = askedAt + leaseMs;
@@ -260,9 +265,12 @@ export class RedisTurnWriter implements TurnWriter {
     this.#check();
     const { store, keys, token } = this.#options;
     const argv = [token, this.#isInTime()];
-    const reply = await store.ask(() => store.run(RELEASE, [keys.turn], argv));
-    this.#giveUp(TURN_FENCED);
-    if (reply === 'OK') await this.#options.onReleased();
+    try {
+      const reply = await store.ask(() => store.run(RELEASE, [keys.turn], argv));
+      if (reply === 'OK') await this.#options.onReleased();
+    } finally {
+      this.#giveUp(TURN_FENCED);
+    }
   }
 
   /** The log is closed: whatever this writer would still do is not kept. */
@@ -276,13 +284,14 @@ export class RedisTurnWriter implements TurnWriter {
 
   /** What was asked for while the lease was held counts, also if Redis hears it later. */
   #isInTime(): 0 | 1 {
-    return Date.now() < this.#leaseEnd ? 1 : 0;
+    return this.isHeld ? 1 : 0;
   }
 
   /** Somebody else has it; or nobody can, and it is not there. */
   #heed(reply: unknown): void {
     if (reply === 'FENCED') throw this.#giveUp(TURN_FENCED);
-    if (reply === 'GONE') throw this.#giveUp(LOG_FAILED);
+    // One that was said again after a while may have been somebody else's meanwhile.
+    if (reply === 'GONE') throw this.#giveUp(this.isHeld ? LOG_FAILED : TURN_FENCED);
   }
 
   #giveUp(why: ErrorKind): SabirError {
