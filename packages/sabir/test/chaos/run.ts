@@ -117,6 +117,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     } else {
       turn.isSaid = true;
       turn.saidAt = Date.now();
+      turn.isAborted = said.isAborted;
       turn.tell(said.isAborted ? 'the agent was stopped' : 'the agent has said all');
       turn.advance(2);
     }

@@ -39,6 +39,8 @@ export function createTurn(plan: TurnPlan) {
     answer: undefined as unknown,
     isSaid: false,
     saidAt: 0,
+    /** It was told to stop, and did. */
+    isAborted: false,
     /** Somebody asked for it. */
     isStopAsked: false,
     /** When they were told that it will be. */
