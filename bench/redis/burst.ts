@@ -14,7 +14,7 @@ const PER_TICK = 128;
 const LOADS = [
   { turns: 1, chunks: 10_000 },
   { turns: 10, chunks: 4_000 },
-  { turns: 100, chunks: 2_000 },
+  { turns: 100, chunks: 4_000 },
 ];
 
 type Burst = {

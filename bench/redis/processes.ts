@@ -7,7 +7,8 @@ import { createSseDecoder } from 'sabir';
 
 export type Server = { child: ChildProcess; port: number };
 
-export async function startServer(name: string, ...args: string[]): Promise<Server> {
+/** Resolves with the first thing that it tells. */
+export async function startProcess(name: string, ...args: string[]) {
   const file = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
   const child = fork(file, args, {
     execArgv: ['--expose-gc'],
@@ -16,9 +17,14 @@ export async function startServer(name: string, ...args: string[]): Promise<Serv
   const died = once(child, 'exit').then(() => {
     throw new Error(`${name} could not start`);
   });
-  const [{ port }] = (await Promise.race([once(child, 'message'), died])) as [{ port: number }];
+  const [told] = await Promise.race([once(child, 'message'), died]);
   died.catch(() => undefined);
-  return { child, port };
+  return { child, told };
+}
+
+export async function startServer(name: string, ...args: string[]): Promise<Server> {
+  const { child, told } = await startProcess(name, ...args);
+  return { child, port: told.port };
 }
 
 export async function memoryOf({ child }: Server): Promise<NodeJS.MemoryUsage> {

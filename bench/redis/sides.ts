@@ -33,6 +33,18 @@ function chunkOf(delta: string): TextDelta {
   return { type: 'text-delta', id: PART, delta };
 }
 
+let due: (() => void)[] = [];
+
+/** As the gateway does: all that have something to write in this tick begin to write at once. */
+function afterThisTick(run: () => void): void {
+  if (due.push(run) > 1) return;
+  setImmediate(() => {
+    const all = due;
+    due = [];
+    for (const one of all) one();
+  });
+}
+
 async function connect(url: string) {
   const client = createClient({ url });
   client.on('error', (error) => {
@@ -87,7 +99,7 @@ export async function openSabir(url: string): Promise<Side> {
     function schedule(): void {
       if (isBusy) return;
       isBusy = true;
-      setImmediate(() => void flush().catch(stored.reject));
+      afterThisTick(() => void flush().catch(stored.reject));
     }
 
     await writer.append([{ type: 'text-start', id: PART }]);

@@ -1,7 +1,7 @@
 import type { Chunk } from '../chunks.ts';
 
 /** What a chunk takes beside its text: the object, its number, its frame. */
-const OVERHEAD_BYTES = 64;
+export const OVERHEAD_BYTES = 64;
 
 /** About the bytes that a chunk takes. Cheap for deltas, of which there are many. */
 export function chunkBytes(chunk: Chunk): number {

@@ -6,7 +6,7 @@ import { CommandQueue } from './command-queue.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
 import { closingsOf } from './lost.ts';
 import { startTimeout, type Timer } from './timers.ts';
-import { numberedFrom, type ReadableTurn, TurnReader } from './turn-reader.ts';
+import { type ReadableTurn, TurnReader } from './turn-reader.ts';
 
 export type MemoryTurnLogOptions = {
   /** A turn past it is refused. 16 MB unless set. */
@@ -26,6 +26,7 @@ export type MemoryTurnLogOptions = {
 /** One turn: readers hold on to it, so that they can finish a turn that the log has forgotten. */
 type Turn = ReadableTurn & {
   info: TurnInfo;
+  chunks: Chunk[];
   chat: Chat;
   bytes: number;
   commands: CommandQueue;
@@ -98,7 +99,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     for (const chunk of chunks) log.push(chunk);
     info.lastSeq = log.length;
     turn.bytes += bytes;
-    if (waiting.size > 0) wake(turn, numberedFrom(log, before));
+    if (waiting.size > 0) wake(turn, turn.after(before));
   }
 
   function end(turn: Turn, outcome: TurnOutcome): void {
@@ -169,6 +170,12 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       },
       chat,
       chunks: [],
+      get length() {
+        return this.chunks.length;
+      },
+      after(seq) {
+        return numberedFrom(this.chunks, seq);
+      },
       bytes: 0,
       isEnded: false,
       isLetGo: false,
@@ -279,6 +286,15 @@ function createTurnId(): string {
 /** Unambiguous whatever the ids contain: a chat of one session is never that of another. */
 function keyOf(sessionId: string, chatId: string): string {
   return JSON.stringify([sessionId, chatId]);
+}
+
+/** Made for whoever reads, not kept: most of what a long turn keeps are its chunks. */
+function numberedFrom(chunks: readonly Chunk[], start: number): LoggedChunk[] {
+  const numbered: LoggedChunk[] = [];
+  for (let i = start; i < chunks.length; i++) {
+    numbered.push({ seq: i + 1, chunk: chunks[i] as Chunk });
+  }
+  return numbered;
 }
 
 function bytesOf(chunks: Chunk[]): number {

@@ -24,9 +24,23 @@ function unref(timer: unknown): void {
   if (typeof timer === 'object') (timer as { unref?(): void }).unref?.();
 }
 
-/** What one tick brings is written in one go; where there is no such thing, after the microtasks. */
-export const afterThisTick: (run: () => void) => void =
+/** Where there is no such thing, after the microtasks. */
+const later: (run: () => void) => void =
   typeof setImmediate === 'function' ? (run) => void setImmediate(run) : (run) => setTimeout(run);
+let due: (() => void)[] = [];
+
+/**
+ * What one tick brings is written in one go, and what is to be done for all of them comes at once:
+ * whatever they ask for then can go out together. What runs must not throw.
+ */
+export function afterThisTick(run: () => void): void {
+  if (due.push(run) > 1) return;
+  later(() => {
+    const all = due;
+    due = [];
+    for (const one of all) one();
+  });
+}
 
 let wall = Date.now();
 let monotonic = performance.now();

@@ -1,10 +1,11 @@
-import type { Chunk } from '../chunks.ts';
 import type { LoggedChunk } from './log.ts';
 
 /** As much of a turn as its readers need. */
 export type ReadableTurn = {
-  /** A chunk's number follows from its place: the first is 1, and none is ever taken out. */
-  chunks: Chunk[];
+  /** How many chunks there are so far: the first has the number 1, and none is ever taken out. */
+  readonly length: number;
+  /** Those behind a number, each with its own. */
+  after(seq: number): LoggedChunk[];
   isEnded: boolean;
   /** The log was closed: nothing more is given, though there may be more. */
   isLetGo: boolean;
@@ -18,15 +19,6 @@ export type ReadableTurn = {
 };
 
 type Result = IteratorResult<LoggedChunk[], undefined>;
-
-/** Made for whoever reads, not kept: most of what a long turn keeps are its chunks. */
-export function numberedFrom(chunks: readonly Chunk[], start: number): LoggedChunk[] {
-  const numbered: LoggedChunk[] = [];
-  for (let i = start; i < chunks.length; i++) {
-    numbered.push({ seq: i + 1, chunk: chunks[i] as Chunk });
-  }
-  return numbered;
-}
 
 const DONE: Result = { done: true, value: undefined };
 
@@ -67,8 +59,8 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     if (this.#pending) return this.#pending.then(() => this.next());
     const turn = this.#turn;
     if (!turn || turn.isLetGo || this.#signal.aborted) return this.return();
-    if (this.#cursor < turn.chunks.length) {
-      const value = numberedFrom(turn.chunks, this.#cursor);
+    if (this.#cursor < turn.length) {
+      const value = turn.after(this.#cursor);
       this.#cursor += value.length;
       return Promise.resolve({ done: false, value });
     }
@@ -97,10 +89,10 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
   wake(batch: LoggedChunk[] | undefined): void {
     const turn = this.#turn;
     if (!turn) return;
-    const { length } = turn.chunks;
+    const { length } = turn;
     if (this.#cursor < length && !turn.isLetGo) {
       const isAtBatch = batch !== undefined && this.#cursor === length - batch.length;
-      const value = isAtBatch ? batch : numberedFrom(turn.chunks, this.#cursor);
+      const value = isAtBatch ? batch : turn.after(this.#cursor);
       this.#cursor = length;
       turn.waiting.delete(this);
       this.#settle({ done: false, value });

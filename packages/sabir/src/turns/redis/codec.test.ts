@@ -5,7 +5,7 @@ import { decodeBatch, encodeBatch } from './codec.ts';
 
 /** As it comes back from a store that keeps bytes. */
 const stored = (text: string) => new TextDecoder().decode(new TextEncoder().encode(text));
-const throughStore = (chunks: Chunk[]) => decodeBatch(stored(encodeBatch(chunks)));
+const throughStore = (chunks: Chunk[]) => decodeBatch(stored(encodeBatch(chunks).stored));
 const delta = (text: string, id = 't'): Chunk => ({ type: 'text-delta', id, delta: text });
 
 it('gives every chunk back as it was', () => {

@@ -1,9 +1,8 @@
-import type { Chunk } from '../../chunks.ts';
 import { LOG_FAILED, SabirError } from '../../errors.ts';
+import type { LoggedChunk } from '../log.ts';
 import { startTimeout, type Timer } from '../timers.ts';
 import type { ReadableTurn, TurnReader } from '../turn-reader.ts';
-import { numberedFrom } from '../turn-reader.ts';
-import { decodeBatch } from './codec.ts';
+import { PackedChunks } from './packed-chunks.ts';
 
 export type MirrorNeeds = {
   /**
@@ -48,11 +47,11 @@ const LINGER_MS = 2_000;
  * hint: where one is missed or something is doubtful, the stream is read.
  */
 export class Mirror implements ReadableTurn {
-  readonly chunks: Chunk[] = [];
   readonly waiting = new Set<TurnReader>();
   isEnded = false;
   isLetGo = false;
   failure: unknown;
+  #chunks = new PackedChunks();
   #needs: MirrorNeeds;
   #readers = 0;
   #isResting = false;
@@ -72,6 +71,14 @@ export class Mirror implements ReadableTurn {
   constructor(needs: MirrorNeeds) {
     this.#needs = needs;
     void this.#fetch();
+  }
+
+  get length(): number {
+    return this.#chunks.length;
+  }
+
+  after(seq: number): LoggedChunk[] {
+    return this.#chunks.after(seq);
   }
 
   /** Nobody may read it any more: a new one is needed. */
@@ -103,18 +110,18 @@ export class Mirror implements ReadableTurn {
     if (this.#isLeft || this.isEnded) return;
     if (message.startsWith('e')) {
       this.#endsAt = Number(message.slice(1));
-      if (this.#endsAt === this.chunks.length && !this.#isFetching) this.#end();
+      if (this.#endsAt === this.length && !this.#isFetching) this.#end();
       else void this.#fetch();
       return;
     }
     const space = message.indexOf(' ');
     if (space < 0) {
-      if (Number(message) > this.chunks.length || message === '') void this.#fetch();
+      if (Number(message) > this.length || message === '') void this.#fetch();
       return;
     }
     const last = Number(message.slice(0, space));
-    if (last <= this.chunks.length) return;
-    const before = this.chunks.length;
+    if (last <= this.length) return;
+    const before = this.length;
     if (this.#isFetching || !this.#addHeard(last, message.slice(space + 1))) void this.#fetch();
     else this.#wake(before);
   }
@@ -122,7 +129,7 @@ export class Mirror implements ReadableTurn {
   /** Whoever may publish may publish anything. */
   #addHeard(last: number, stored: string): boolean {
     try {
-      return this.#add(last, stored);
+      return this.#chunks.add(last, stored);
     } catch {
       return false;
     }
@@ -141,27 +148,17 @@ export class Mirror implements ReadableTurn {
     this.#leave();
   }
 
-  /** False if something before it is missing. */
-  #add(last: number, stored: string): boolean {
-    const { chunks } = this;
-    const batch = decodeBatch(stored);
-    const before = last - batch.length;
-    if (before > chunks.length) return false;
-    for (let at = chunks.length - before; at < batch.length; at++) chunks.push(batch[at] as Chunk);
-    return true;
-  }
-
   async #fetch(): Promise<void> {
     if (this.#isFetching) {
       this.#isStale = true;
       return;
     }
     this.#isFetching = true;
-    const before = this.chunks.length;
+    const before = this.length;
     try {
       do {
         this.#isStale = false;
-        const found = await this.#needs.fetch(this.chunks.length, {
+        const found = await this.#needs.fetch(this.length, {
           ...{ isKnown: this.#isKnown, isRead: !this.#isResting },
           isWanted: () => !this.#isLeft,
         });
@@ -190,17 +187,17 @@ export class Mirror implements ReadableTurn {
   /** True if that was all. */
   #take({ entries, isGone, isEnded, lastSeq, lookAgainMs }: Fetched): boolean {
     for (const { last, stored } of entries) {
-      if (last > this.chunks.length && !this.#add(last, stored)) throw new SabirError(LOG_FAILED);
+      if (last > this.length && !this.#chunks.add(last, stored)) throw new SabirError(LOG_FAILED);
     }
     // It was there, and its end was not seen: the store has lost it.
-    const hasAll = this.#endsAt !== undefined && this.chunks.length >= this.#endsAt;
+    const hasAll = this.#endsAt !== undefined && this.length >= this.#endsAt;
     if (isGone && this.#isKnown && !hasAll) throw new SabirError(LOG_FAILED);
-    if (isGone || (isEnded && this.chunks.length >= lastSeq)) {
+    if (isGone || (isEnded && this.length >= lastSeq)) {
       this.isEnded = true;
       return true;
     }
     this.#isKnown = true;
-    const isBehind = this.chunks.length < lastSeq;
+    const isBehind = this.length < lastSeq;
     this.#fruitless = isBehind && entries.length === 0 ? this.#fruitless + 1 : 0;
     // The store has lost what it had acknowledged.
     if (this.#fruitless > 2) throw new SabirError(LOG_FAILED);
@@ -223,8 +220,8 @@ export class Mirror implements ReadableTurn {
   }
 
   #wake(before: number): void {
-    if (this.waiting.size === 0 || this.chunks.length === before) return;
-    const batch = numberedFrom(this.chunks, before);
+    if (this.waiting.size === 0 || this.length === before) return;
+    const batch = this.after(before);
     for (const reader of this.waiting) reader.wake(batch);
   }
 

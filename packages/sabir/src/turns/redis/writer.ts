@@ -7,7 +7,7 @@ import {
   TURN_TOO_LARGE,
 } from '../../errors.ts';
 import type { TurnOutcome } from '../../outcome.ts';
-import { chunkBytes, isClosing } from '../chunk-bytes.ts';
+import { isClosing } from '../chunk-bytes.ts';
 import { CommandQueue } from '../command-queue.ts';
 import type { TurnCommand, TurnWriter } from '../log.ts';
 import { steadyNow } from '../timers.ts';
@@ -98,9 +98,7 @@ export class RedisTurnWriter implements TurnWriter {
       return this.#lastSeq;
     }
     const { maxTurnBytes } = this.#options;
-    const stored = encodeBatch(chunks);
-    let bytes = 0;
-    for (const chunk of chunks) bytes += chunkBytes(chunk);
+    const { stored, bytes } = encodeBatch(chunks);
     const first = this.#lastSeq;
     const last = first + chunks.length;
     this.#mark = mark ?? this.#mark;
