@@ -1,5 +1,5 @@
 import type { LoggedChunk } from '../log.ts';
-import { addNumbered, isTextRun, type Item, parseBatch, sizeOf } from './codec.ts';
+import { addNumbered, type Item, isTextRun, parseBatch, sizeOf } from './codec.ts';
 
 /** A shorter run takes less as the chunks that it is. */
 const LEAST_RUN = 8;
