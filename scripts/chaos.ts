@@ -13,7 +13,7 @@ const { values } = parseArgs({
     faults: { type: 'string', default: '10000' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     minutes: { type: 'string', default: '60' },
-    'at-once': { type: 'string', default: '8' },
+    'at-once': { type: 'string', default: '24' },
     log: { type: 'string', default: 'redis' },
     client: { type: 'string', default: 'redis' },
     appendfsync: { type: 'string', default: 'always' },

@@ -10,7 +10,7 @@ import { serve } from 'sabir/node';
 import { redisTurnLog } from 'sabir/redis';
 import { answerDeltas } from './answer.ts';
 
-const [url = '', part = 'text-1'] = process.argv.slice(2);
+const [url = '', part = 'text-1', cut = 'tokens'] = process.argv.slice(2);
 const client = createClient({ url });
 client.on('error', (error) => console.error(error));
 await client.connect();
@@ -38,7 +38,7 @@ const upstream = asUpstream(async function* ({ text }) {
   const say = (delta: string) => ({ type: 'text-delta', id: part, delta }) as const;
   yield { type: 'text-start', id: part };
   if (kind === 'answer') {
-    for (const delta of answerDeltas()) yield say(delta);
+    for (const delta of answerDeltas(cut)) yield say(delta);
   } else {
     await going.promise;
     const begin = performance.now();

@@ -8,7 +8,7 @@ import { createResumableStreamContext } from 'resumable-stream';
 import { encodeSse } from 'sabir';
 import { answerDeltas } from './answer.ts';
 
-const [url = '', part = 'text-1'] = process.argv.slice(2);
+const [url = '', part = 'text-1', cut = 'tokens'] = process.argv.slice(2);
 const [publisher, subscriber] = await Promise.all(
   [1, 2].map(() => createClient({ url }).connect()),
 );
@@ -20,7 +20,7 @@ const context = createResumableStreamContext({
 const frames = [
   encodeSse({ type: 'start', messageId: 'm1' }),
   encodeSse({ type: 'text-start', id: part }),
-  ...answerDeltas().map((delta) => encodeSse({ type: 'text-delta', id: part, delta })),
+  ...answerDeltas(cut).map((delta) => encodeSse({ type: 'text-delta', id: part, delta })),
 ];
 const open = new Set<ReadableStreamDefaultController<string>>();
 process.on('message', () => {

@@ -2,11 +2,11 @@ import type { LoggedChunk } from '../log.ts';
 import { addNumbered, type Item, isTextRun, parseBatch, sizeOf } from './codec.ts';
 
 /** A shorter run takes less as the chunks that it is. */
-const LEAST_RUN = 8;
+const LEAST_RUN = 3;
 
 /**
  * The chunks of a turn, as they came: a long run of text stays one string. Most of what a process
- * knows of turns is text that was told already, and chunk by chunk it would be ten times as much.
+ * knows of turns is text that was told already, and chunk by chunk it would be up to eight times as much.
  */
 export class PackedChunks {
   #items: Item[] = [];
