@@ -130,6 +130,8 @@ export function createTurnRecord() {
     if (asked.expiresAt !== undefined && event.expiresAt !== undefined) {
       question.expiresAt = event.expiresAt;
     }
+    const call = calls.get(question.callId ?? '');
+    if (call && stageOf(call) === OVER) settle(question, 'answered');
   }
 
   function settle(question: Question, status: Question['status'], answer?: string | boolean): void {

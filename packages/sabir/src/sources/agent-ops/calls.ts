@@ -119,6 +119,7 @@ export function createCalls(
       if (call.input === 'object' && rest !== '') accumulator.toolInputDelta(callId, rest);
       return true;
     },
+    isOver: (callId: string): boolean => calls.get(callId)?.stage === OVER,
     /** The call that was begun last and is not over. */
     lastOpen(name?: string): string | undefined {
       let last: string | undefined;

@@ -88,6 +88,15 @@ describe('a question', () => {
     expect(states([create(), ...done, question(), other])).toEqual(['open']);
   });
 
+  it('counts as answered when it is said to belong to a call that is over', () => {
+    const over = asking('completed', { args: {}, result: 'Yes' });
+    const named = question({ callId: 'call', turnId: 't' });
+    expect(states([create(), over, named])).toEqual(['open', 'answered']);
+    expect(states([create(), question(), over, named])).toEqual(['open', 'answered']);
+    const approvals = translate([create(), over, named, finalize()], { approvals: true }).chunks;
+    expect(verifyChunks(approvals, { aiSdk: 7 })).toEqual([]);
+  });
+
   it('belongs to our turn', () => {
     expect(states([question(), create()])).toEqual([]);
     expect(states([create(), question({ ...WEB, channelId: 'x' })], { channel: WEB })).toEqual([]);

@@ -43,7 +43,7 @@ export function createQuestions(
   }
 
   function requestApproval({ data, callId }: Question): void {
-    if (hasApprovals && callId !== undefined) {
+    if (hasApprovals && callId !== undefined && !getCalls().isOver(callId)) {
       accumulator.toolApprovalRequest(callId, data.questionId);
     }
   }
@@ -107,6 +107,14 @@ export function createQuestions(
       if (!question) return;
       if (answer === EXPIRED_ANSWER) settle(question, 'expired');
       else settle(question, status, question.labels.get(answer) ?? toAnswer(answer));
+    },
+    /** It was asked after its call, or is said to belong to one that is over: nobody waits. */
+    settleIfOver(questionId: string): void {
+      const question = questions.get(questionId);
+      const { callId } = question ?? {};
+      if (question && callId !== undefined && getCalls().isOver(callId)) {
+        settle(question, 'answered');
+      }
     },
     /** A tool call began, got its input, or is over. */
     onCall(callId: string, name: string, stage: number): void {

@@ -19,7 +19,7 @@ export function createTurnMessage(messageId: string, hasAnswers: boolean) {
     onChange: questions.onCall,
   });
 
-  function ask(asked: Asked): void {
+  function put(asked: Asked): void {
     if (!questions.has(asked.questionId)) {
       parts.touch();
       // Of a server that keeps the parts in their order: what is said next stands behind it.
@@ -28,9 +28,14 @@ export function createTurnMessage(messageId: string, hasAnswers: boolean) {
     questions.ask(asked);
   }
 
+  function ask(asked: Asked): void {
+    put(asked);
+    questions.settleIfOver(asked.questionId);
+  }
+
   function tellQuestion(part: QuestionPart): void {
     const asked = toAsked(part);
-    if (asked) ask({ ...asked, isOfNamedTurn: true });
+    if (asked) put({ ...asked, isOfNamedTurn: true });
     if (part.status !== 'open') questions.settle(part.questionId, part.status, part.answer);
   }
 

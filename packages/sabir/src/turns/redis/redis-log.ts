@@ -92,7 +92,9 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     .then((info) => {
       const [, seconds = '0'] = /uptime_in_seconds:(\d+)/.exec(String(info)) ?? [];
       const isOnlyThat = quietUntil === openedAt + leaseMs;
-      if (isOnlyThat) quietUntil -= Math.min(Number(seconds) * 1000, leaseMs);
+      // Counted in whole seconds, of which the first may have just begun.
+      const upMs = Math.max(0, Number(seconds) - 1) * 1000;
+      if (isOnlyThat) quietUntil -= Math.min(upMs, leaseMs);
     });
   inBackground(sinceWhen);
   // While Redis was away nobody could renew a lease: everybody gets the time to.
