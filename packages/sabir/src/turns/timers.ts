@@ -1,18 +1,23 @@
 /** Timers that never keep a process alive: a turn is no reason to. */
 export type Timer = { clear(): void };
 
+/** As far as timers can count. */
+const MOST_MS = 2 ** 31 - 1;
+
 export function startTimer(everyMs: number, run: () => void): Timer {
-  const timer = setInterval(run, everyMs);
+  const timer = setInterval(run, Math.min(everyMs, MOST_MS));
   unref(timer);
   return { clear: () => clearInterval(timer) };
 }
 
 /** Runs once; a time further off than timers can count is waited for in pieces. */
 export function startTimeout(afterMs: number, run: () => void): Timer {
-  const most = 2 ** 31 - 1;
   let timer: ReturnType<typeof setTimeout>;
   const wait = (left: number) => {
-    timer = setTimeout(() => (left > most ? wait(left - most) : run()), Math.min(left, most));
+    timer = setTimeout(
+      () => (left > MOST_MS ? wait(left - MOST_MS) : run()),
+      Math.min(left, MOST_MS),
+    );
     unref(timer);
   };
   wait(Math.max(0, afterMs));

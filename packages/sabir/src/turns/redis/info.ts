@@ -14,7 +14,7 @@ export function readInfo(turnId: string, now: unknown, fields: unknown): Known |
   const [sessionId, chatId, requestId, messageId, started, last, lease, ended, outcome] =
     fields as (string | null)[];
   if (typeof sessionId !== 'string' || typeof chatId !== 'string') return undefined;
-  const endedAt = ended ? Number(ended) : undefined;
+  const endedAgo = ended ? Number(now) - Number(ended) : undefined;
   return {
     info: {
       turnId,
@@ -24,10 +24,11 @@ export function readInfo(turnId: string, now: unknown, fields: unknown): Known |
       messageId: messageId ?? '',
       startedAt: Number(started),
       lastSeq: Number(last),
-      ...(endedAt !== undefined && { endedAt }),
+      // By the clock of this process, which it is compared with.
+      ...(endedAgo !== undefined && { endedAt: Date.now() - endedAgo }),
       ...(outcome && { outcome: JSON.parse(outcome) as TurnOutcome }),
     },
     leaseLeft: Number(lease) - Number(now),
-    endedAgo: endedAt === undefined ? undefined : Number(now) - endedAt,
+    endedAgo,
   };
 }

@@ -9,7 +9,7 @@ import { type Known, readInfo } from './info.ts';
 import { createToken, type Keys } from './keys.ts';
 import type { Entry } from './mirror.ts';
 import type { News } from './news.ts';
-import { SEIZE } from './scripts.ts';
+import { DUE, SEIZE } from './scripts.ts';
 import type { Store } from './store.ts';
 import type { RedisTurnWriter } from './writer.ts';
 
@@ -26,13 +26,16 @@ type OrphanageOptions = {
   /** Writers may have been kept from renewing their leases: nothing is taken from them yet. */
   isQuiet(): boolean;
   look(turnId: string): Promise<Known | undefined>;
+  /** Somebody should look at it, after so long. */
+  lookAt(turnId: string, afterMs: number): Promise<unknown>;
   readEntries(turnId: string, after: number): Promise<Entry[]>;
   createWriter(info: TurnInfo, token: string, mark: number): RedisTurnWriter;
   logger: Logger | undefined;
 };
 
-/** So many are looked at in one round. */
-const MOST_LOOKED_AT = 100;
+/** So many are looked at in one round, and so many of them at once. */
+const MOST_DUE = 10_000;
+const MOST_AT_ONCE = 100;
 
 /** Turns whose writer has gone: somebody goes on with them, or they are ended as lost. */
 export function createOrphanage(options: OrphanageOptions) {
@@ -118,12 +121,13 @@ export function createOrphanage(options: OrphanageOptions) {
   }
 
   async function sweep(): Promise<void> {
-    const { live } = keys;
-    const due = ['ZRANGE', live, '-inf', Date.now(), 'BYSCORE', 'LIMIT', 0, MOST_LOOKED_AT];
-    const ids = (await store.ask(() => store.send(live, ...due))) as string[];
-    // One that cannot be looked at does not keep the others from it.
-    const looked = await Promise.allSettled(ids.map(lookAfter));
-    for (const one of looked) if (one.status === 'rejected') throw one.reason;
+    const ids = (await store.ask(() => store.run(DUE, [keys.live], [MOST_DUE]))) as string[];
+    for (let from = 0; from < ids.length && !isClosed; from += MOST_AT_ONCE) {
+      // One that cannot be looked at does not keep the others from it.
+      const some = ids.slice(from, from + MOST_AT_ONCE);
+      const looked = await Promise.allSettled(some.map(lookAfter));
+      for (const one of looked) if (one.status === 'rejected') throw one.reason;
+    }
   }
 
   async function lookAfter(turnId: string): Promise<void> {
@@ -131,10 +135,8 @@ export function createOrphanage(options: OrphanageOptions) {
     const known = await store.ask(() => look(turnId));
     if (!known || known.endedAgo !== undefined) {
       await store.ask(() => store.send(live, 'ZREM', live, turnId));
-    } else if (known.leaseLeft > 0) {
-      const next = Date.now() + known.leaseLeft;
-      await store.ask(() => store.send(live, 'ZADD', live, 'XX', next, turnId));
-    } else settleMeanwhile(turnId);
+    } else if (known.leaseLeft > 0) await store.ask(() => options.lookAt(turnId, known.leaseLeft));
+    else settleMeanwhile(turnId);
   }
 
   async function sweepOnce(): Promise<void> {

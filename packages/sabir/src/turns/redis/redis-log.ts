@@ -10,7 +10,17 @@ import { createKeys, createToken, createTurnId } from './keys.ts';
 import { type Entry, type Fetched, type Fetching, Mirror } from './mirror.ts';
 import { createNews } from './news.ts';
 import { createOrphanage } from './orphans.ts';
-import { BEGIN, CALL_OFF, COMMAND, FORGET, LOOK, NOTE, OTHERS, RETAIN } from './scripts.ts';
+import {
+  BEGIN,
+  CALL_OFF,
+  COMMAND,
+  FORGET,
+  LOOK,
+  LOOK_AT,
+  NOTE,
+  OTHERS,
+  RETAIN,
+} from './scripts.ts';
 import { createStore } from './store.ts';
 import { RedisTurnWriter } from './writer.ts';
 
@@ -144,7 +154,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       },
       onReleased: () =>
         Promise.allSettled([
-          store.ask(() => store.send(keys.live, 'ZADD', keys.live, 0, turnId)),
+          store.ask(() => lookAt(turnId, '')),
           store.ask(() => store.send(keys.orphans, 'PUBLISH', keys.orphans, turnId)),
         ]),
       onDone: () => void (writers.get(turnId) === writer && writers.delete(turnId)),
@@ -154,10 +164,14 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     return writer;
   }
 
-  /** Whoever sweeps may have taken it out before it was begun, or it never got in. */
+  /** By Redis's clock, as leases are. Nothing but what is said again keeps the list. */
+  function lookAt(turnId: string, afterMs: number | ''): Promise<unknown> {
+    return store.run(LOOK_AT, [keys.live], [turnId, afterMs, 2 * liveMs]);
+  }
+
+  /** It is written here: nobody has to look at it as long as that is said again. */
   function lookAfterLater(turnId: string): void {
-    const due = Date.now() + leaseMs;
-    inBackground(store.send(keys.live, 'ZADD', keys.live, 'NX', due, turnId));
+    inBackground(lookAt(turnId, leaseMs));
   }
 
   /** Ended turns are forgotten by their time; here earlier, when they are too many bytes. */
@@ -206,7 +220,19 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   }
 
   const orphanage = createOrphanage({
-    ...{ store, keys, leaseMs, liveMs, inbox, logger, news, look, readEntries, createWriter },
+    ...{
+      store,
+      keys,
+      leaseMs,
+      liveMs,
+      inbox,
+      logger,
+      news,
+      look,
+      lookAt,
+      readEntries,
+      createWriter,
+    },
     isQuiet: () => !link.isReady || steadyNow() < quietUntil,
   });
 
@@ -273,8 +299,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     const times = [leaseMs, liveMs, isRepeat ? retentionMs : Math.min(dedupeMs, retentionMs)];
     const fields = [sessionId, chatId, requestId, messageId, JSON.stringify(origin ?? null), inbox];
     // Before it is begun: one that is in there and was never begun is taken out by whoever looks.
-    const due = Date.now() + leaseMs;
-    inBackground(store.insist(() => store.send(keys.live, 'ZADD', keys.live, due, turnId)));
+    inBackground(store.insist(() => lookAt(turnId, leaseMs)));
     let candidate = '';
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const all = [candidate ? keys.ofTurn(candidate).turn : own, own, ...place];

@@ -99,28 +99,27 @@ return count
 
 /** How many arguments each turn of an APPEND has. */
 const APPEND_ARGS = 13;
+/** An append makes a lease longer of which less than this is left; most deltas do not. */
+export const LEASE_LEFT = 0.75;
 
 /**
- * KEYS: turn, chunks; of as many turns as append in the same tick. The one step there are many of, so
- * it does no more than it has to: the lease is made longer, and the clock read, only when the writer
- * says so. Which write was the last one is kept: one that is said again finds itself. Tells of each
- * turn how far it is where it is not as far as expected.
+ * KEYS: turn, chunks; of as many turns as append in the same tick. The lease is made longer when some
+ * of it has gone by, and all the more when it has run out while Redis was away: what follows is the
+ * same writer's. Which write was the last one is kept: one that is said again finds itself. Tells of
+ * each turn how far it is where it is not as far as expected.
  */
 export const APPEND = define(
   'append',
   `
+${NOW}
 local function append(turn, chunks, at)
   local held = redis.call('HMGET', turn, 'token', 'outcome', 'last', 'bytes', 'lease', 'write')
   if not held[1] and ARGV[at + 2] == '1' then return 'GONE' end
   if held[1] ~= ARGV[at + 1] or held[2] then return 'FENCED' end
   if held[6] == ARGV[at + 13] then return 'OK' end
-  local isLonger = ARGV[at + 9] ~= ''
-  local lease = held[5]
-  if isLonger or ARGV[at + 2] == '0' then
-    ${NOW}
-    if ARGV[at + 2] == '0' and now >= tonumber(lease) then return 'FENCED' end
-    if isLonger then lease = now + ARGV[at + 9] end
-  end
+  local lease = tonumber(held[5])
+  if ARGV[at + 2] == '0' and now >= lease then return 'FENCED' end
+  if lease - now < ${LEASE_LEFT} * ARGV[at + 9] then lease = now + ARGV[at + 9] end
   local last = tonumber(held[3])
   if last ~= tonumber(ARGV[at + 3]) then return last end
   local bytes = tonumber(held[4]) + ARGV[at + 6]
@@ -235,6 +234,26 @@ return {now, ${INFO}, redis.call('HMGET', KEYS[1], 'origin', 'mark')}
 `,
 );
 
+/** KEYS: live turns. Somebody should look at this one: after so long, or at once where no time is said. */
+export const LOOK_AT = define(
+  'look-at',
+  `
+${NOW}
+redis.call('ZADD', KEYS[1], ARGV[2] == '' and 0 or now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+`,
+);
+
+/** KEYS: live turns. Those that somebody should look at. */
+export const DUE = define(
+  'due',
+  `
+${NOW}
+return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
+`,
+);
+
 /** KEYS: ended turns, their bytes. Tells which are too many. */
 export const RETAIN = define(
   'retain',
@@ -300,6 +319,8 @@ const SCRIPTS = [
   CLOSE,
   COMMAND,
   SEIZE,
+  LOOK_AT,
+  DUE,
   RETAIN,
   FORGET,
   NOTE,

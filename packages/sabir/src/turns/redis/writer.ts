@@ -14,7 +14,7 @@ import { steadyNow } from '../timers.ts';
 import { encodeBatch } from './codec.ts';
 import type { TurnKeys } from './keys.ts';
 import { createRecent, type Written } from './recent.ts';
-import { CLOSE, RELEASE, RENEW } from './scripts.ts';
+import { CLOSE, LEASE_LEFT, RELEASE, RENEW } from './scripts.ts';
 import type { Store } from './store.ts';
 
 export type WriterOptions = {
@@ -107,8 +107,9 @@ export class RedisTurnWriter implements TurnWriter {
     let reply: unknown;
     try {
       reply = await this.#write(written, limit);
-      if (typeof reply === 'number' && reply < first) {
-        await this.#rewind(reply);
+      const place = placeOf(reply);
+      if (place !== undefined && place < first) {
+        await this.#rewind(place);
         reply = await this.#write(written, limit);
       }
     } catch (error) {
@@ -116,8 +117,9 @@ export class RedisTurnWriter implements TurnWriter {
       throw error;
     }
     // One that had been given up was heard after all.
-    if (typeof reply === 'number' && reply > first) {
-      this.#goOnAt(reply);
+    const place = placeOf(reply);
+    if (place !== undefined && place > first) {
+      this.#goOnAt(place);
       return this.#append(chunks, mark);
     }
     if (reply === 'TOO LARGE') throw new SabirError(TURN_TOO_LARGE);
@@ -132,17 +134,15 @@ export class RedisTurnWriter implements TurnWriter {
     const { store, keys, token, leaseMs, liveMs } = this.#options;
     const { first, last, stored, bytes, mark } = written;
     const askedAt = steadyNow();
-    // Not with every delta: what is left of the lease is long enough.
-    const isLonger = this.#leaseEnd - askedAt < 0.75 * leaseMs;
-    const isBump = askedAt - this.#bumpedAt > leaseMs;
-    const lease = isLonger ? leaseMs : '';
+    // Whoever looks for turns that nobody writes any more does not have to look at this one.
+    const isBump = askedAt - this.#bumpedAt > leaseMs / 2;
     const life = isBump || first === 0 ? liveMs : '';
     const isWhole = stored.length > MOST_PUBLISHED ? 0 : 1;
     const own = [token, this.#isInTime(), first, last, stored, bytes, limit, mark];
-    own.push(lease, life, keys.channel, isWhole, ++this.#writes);
+    own.push(leaseMs, life, keys.channel, isWhole, ++this.#writes);
     const reply = await store.insist(() => store.append([keys.turn, keys.chunks], own));
     if (reply === 'OK') {
-      if (isLonger) this.#leaseEnd = askedAt + leaseMs;
+      this.#leaseEnd = Math.max(this.#leaseEnd, askedAt + LEASE_LEFT * leaseMs);
       // One that only appends is not to lose its other keys, nor a command that was not heard of.
       if (isBump) this.renew().catch(() => undefined);
     }
@@ -246,8 +246,9 @@ export class RedisTurnWriter implements TurnWriter {
     const all = [turn, chunks, commands, chat, request];
     const run = () => store.run(CLOSE, all, [...argv, channel, this.#lastSeq]);
     let reply = await store.insist(run);
-    if (typeof reply === 'number') {
-      await this.#rewind(reply);
+    const place = placeOf(reply);
+    if (place !== undefined) {
+      await this.#rewind(place);
       reply = await store.insist(run);
     }
     this.#heed(reply);
@@ -305,4 +306,10 @@ export class RedisTurnWriter implements TurnWriter {
     this.#commands.end();
     this.#options.onDone();
   }
+}
+
+/** How far a turn is, if that is the reply. Clients may be told to give numbers as text. */
+function placeOf(reply: unknown): number | undefined {
+  if (typeof reply === 'string' && !/^\d+$/.test(reply)) return undefined;
+  return Array.isArray(reply) ? undefined : Number(reply);
 }
