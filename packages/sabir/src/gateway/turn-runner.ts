@@ -52,7 +52,7 @@ type Running = {
   isKept: boolean;
 };
 
-type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'>; isKept: boolean };
+type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'> };
 
 /** Where a chat's turns are. */
 type Kept = Pick<Place, 'logSession' | 'chatId'>;
@@ -195,6 +195,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       writer,
       timing,
       takenOver,
+      isKept,
       queueBytes: limits.queueBytes,
       logger,
       onFinish:
@@ -242,7 +243,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         });
       },
     });
-    live.set(turnId, { turn, info: { ...info, turnId, startedAt }, isKept });
+    live.set(turnId, { turn, info: { ...info, turnId, startedAt } });
     unstored.set(turnId, turn);
     const end = turn.done.then(() => {
       if (unstored.get(turnId) === turn) unstored.delete(turnId);
@@ -319,8 +320,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       stopAdopting?.();
       // Whoever shares the log goes on with what it can, and nobody notices.
       const handOver = () => {
-        const kept = [...live.values()].filter(({ isKept }) => isKept);
-        return Promise.all(kept.map(({ turn }) => turn.handOver()));
+        const turns = [...live.values()].map(({ turn }) => turn);
+        return Promise.all(turns.map((turn) => turn.handOver()));
       };
       await handOver();
       // They wait for a person, and somebody else can go on with them.

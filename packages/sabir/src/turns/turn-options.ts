@@ -30,6 +30,8 @@ export type TurnOptions<Log extends AnyTurnLog = TurnLog> = {
   prompt: Prompt;
   /** Another process began it and is gone: it goes on where that one's writing ended. */
   takenOver?: TakenOver | undefined;
+  /** Enough is kept for another process to go on with it. */
+  isKept?: boolean;
   open(signal: AbortSignal): Promise<SessionLease>;
   timing: TurnTiming;
   /** How much may wait for a slow log. */

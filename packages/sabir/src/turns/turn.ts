@@ -244,11 +244,16 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   /** Who heard nothing of the log for so long does not stop what another may have gone on with. */
   function mayBeTaken(): boolean {
-    return Boolean(log.onOrphan && writer.isHeld === false && lease?.session.attach);
+    return Boolean(log.onOrphan && writer.isHeld === false && canGoOnElsewhere());
   }
 
-  /** Whoever has the turn now sees to it, and its agent goes on. */
+  function canGoOnElsewhere(): boolean {
+    return Boolean(options.isKept && lease?.session.attach);
+  }
+
+  /** Whoever has the turn now sees to it: its agent goes on, if they can ask it for the rest. */
   function onTaken(): void {
+    if (!isTaken && !canGoOnElsewhere()) stopUpstream(TURN_FENCED);
     if (!isTaken) leaveToOthers();
     // If it is nobody's yet, nobody has to wait.
     writer.release?.().catch(() => undefined);
@@ -263,7 +268,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   }
 
   async function handOver(): Promise<boolean> {
-    if (outcome || isTaken || !writer.release || !lease?.session.attach) return false;
+    if (outcome || isTaken || !writer.release || !canGoOnElsewhere()) return false;
     // What is not written yet is told again to whoever goes on.
     leaveToOthers();
     try {

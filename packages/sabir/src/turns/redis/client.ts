@@ -16,6 +16,7 @@ interface NodeRedis {
   duplicate(): unknown;
   connect(): Promise<unknown>;
   destroy(): unknown;
+  readonly isOpen: boolean;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
@@ -29,7 +30,6 @@ export interface NodeRedisClient extends NodeRedis {
 /** The same for a cluster: `createCluster()`. */
 export interface NodeRedisCluster extends NodeRedis {
   sendCommand(key: string, isReadonly: boolean, args: string[]): Promise<unknown>;
-  readonly isOpen: boolean;
   readonly masters: unknown;
 }
 
@@ -66,6 +66,8 @@ export interface Subscriber {
   unsubscribe(channel: string): Promise<unknown>;
   /** Listens again after a drop: what was said meanwhile was missed. */
   onReady(run: () => void): void;
+  /** It was lost, and does not connect again: another one is needed. */
+  onOver(run: () => void): void;
   close(): void;
 }
 
@@ -117,6 +119,7 @@ export function createSubscriber(client: RedisClient, onMessage: OnMessage): Sub
       await own.unsubscribe(channel, listener);
     },
     onReady: (run) => onReady(own, run),
+    onOver: (run) => onOver(own, () => !own.isOpen, run),
     close() {
       try {
         own.destroy();
@@ -154,12 +157,21 @@ function createIoRedisSubscriber(client: IoRedisClient, onMessage: OnMessage): S
       return own.unsubscribe(channel);
     },
     onReady: (run) => onReady(own, run),
+    onOver: (run) => onOver(own, () => own.status === 'end', run),
     close: () => own.disconnect(),
   };
 }
 
 function onReady(client: RedisClient, run: () => void): void {
   for (const event of READY_EVENTS) client.on(event, run);
+}
+
+/** Of `redis` one is told that there is no other try only beside an error, by older ones not at all. */
+function onOver(client: RedisClient, isOver: () => boolean, run: () => void): void {
+  const check = () => {
+    if (isOver()) run();
+  };
+  for (const event of ['end', 'terminated', 'error']) client.on(event, check);
 }
 
 const isHeard = new WeakSet<RedisClient>();
@@ -188,6 +200,13 @@ function checkClient(client: unknown): void {
   if (!isOne) {
     throw new TypeError(
       'redisTurnLog needs a client: createClient() of redis, or new Redis() of ioredis.',
+    );
+  }
+  const { options } = client as { options?: { keyPrefix?: unknown } };
+  if (typeof call !== 'function' && options?.keyPrefix) {
+    // It is put before the keys of its own commands only: two that are to be apart would share turns.
+    throw new TypeError(
+      'redisTurnLog: keyPrefix of the redis client does not reach its keys. Say { prefix } instead.',
     );
   }
 }

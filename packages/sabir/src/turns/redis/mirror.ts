@@ -38,6 +38,8 @@ export type Fetched = {
 /** An append, under the number of its last chunk. */
 export type Entry = { last: number; stored: string };
 
+/** How often to look while nothing can be heard. */
+const UNHEARD_MS = 500;
 /** Whoever comes back soon finds it as it was. */
 const LINGER_MS = 2_000;
 
@@ -57,6 +59,7 @@ export class Mirror implements ReadableTurn {
   #isResting = false;
   #isLeft = false;
   #isListening = false;
+  #isTrying = false;
   #isKnown = false;
   /** The number of its last chunk, once that was heard. */
   #endsAt: number | undefined;
@@ -164,13 +167,7 @@ export class Mirror implements ReadableTurn {
         });
         if (this.#isLeft || this.isEnded) return;
         if (this.#take(found)) break;
-        // What is published between the reading and the listening would be missed.
-        if (!this.#isListening) {
-          this.#wake(before);
-          await this.#needs.listen();
-          this.#isListening = true;
-          this.#isStale = true;
-        }
+        if (!this.#isListening) void this.#listen();
       } while (this.#isStale && !this.#isLeft);
     } catch (error) {
       this.failure = error;
@@ -182,6 +179,22 @@ export class Mirror implements ReadableTurn {
       this.#wakeAll();
       if (this.#readers <= 0) this.#leave();
     } else this.#wake(before);
+  }
+
+  /** What is published between the reading and the listening would be missed: it is read again. */
+  async #listen(): Promise<void> {
+    if (this.#isTrying) return;
+    this.#isTrying = true;
+    try {
+      await this.#needs.listen();
+      this.#isListening = true;
+    } catch {
+      // Until it is tried again it looks by itself.
+      return;
+    } finally {
+      this.#isTrying = false;
+    }
+    if (!this.#isLeft) this.refresh();
   }
 
   /** True if that was all. */
@@ -203,7 +216,8 @@ export class Mirror implements ReadableTurn {
     if (this.#fruitless > 2) throw new SabirError(LOG_FAILED);
     this.#isStale ||= isBehind;
     this.#look?.clear();
-    this.#look = startTimeout(lookAgainMs, () => void this.#fetch());
+    const ms = this.#isListening ? lookAgainMs : Math.min(lookAgainMs, UNHEARD_MS);
+    this.#look = startTimeout(ms, () => void this.#fetch());
     return false;
   }
 

@@ -86,7 +86,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   const processId = createId();
   const inbox = keys.ofInbox(processId);
   const link = createLink(options.client);
-  const store = createStore(link, { answerMs, outageMs });
+  const store = createStore(link, { answerMs, outageMs, onTrouble: giveTime });
   const news = createNews(options.client, store, `${inbox}:probe`);
   const keepMs = retentionMs + LAST_READ_MS;
   const liveMs = leaseMs + keepMs + outageMs;
@@ -107,10 +107,12 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       if (isOnlyThat) quietUntil -= Math.min(upMs, leaseMs);
     });
   inBackground(sinceWhen);
-  // While Redis was away nobody could renew a lease: everybody gets the time to.
-  const stopWatching = link.onReady(() => {
+  const stopWatching = link.onReady(giveTime);
+
+  /** While Redis is away, or refuses, nobody can renew a lease: everybody gets the time to. */
+  function giveTime(): void {
     quietUntil = steadyNow() + leaseMs;
-  });
+  }
 
   /** Commands for the turns that are written here. Those that are missed are seen at a renewal. */
   function listenForCommands(): void {
@@ -201,8 +203,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     const askedAt = steadyNow();
     const [now, fields] = (await store.run(LOOK, [turn, readers], argv)) as [unknown, unknown];
     // Where this had to wait, renewals had to as well.
-    const heardAt = steadyNow();
-    if (heardAt - askedAt > Math.max(leaseMs / 2, SLOW_MS)) quietUntil = heardAt + leaseMs;
+    if (steadyNow() - askedAt > Math.max(leaseMs / 2, SLOW_MS)) giveTime();
     return readInfo(turnId, now, fields);
   }
 

@@ -10,6 +10,8 @@ export type StoreOptions = {
   answerMs: number;
   /** How long whoever has something to keep tries again. */
   outageMs: number;
+  /** Redis did not take something, and may yet. */
+  onTrouble(): void;
 };
 
 export type Store = ReturnType<typeof createStore>;
@@ -24,13 +26,19 @@ const MOST_RETRY_MS = 500;
  * Commands to Redis, which may be away: those that ask give up soon and say so; those that keep
  * something are said again until it is there.
  */
-export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
+export function createStore(link: Link, { answerMs, outageMs, onTrouble }: StoreOptions) {
   /** Those whose answer is waited for; looked at by one clock, since there is one for every append. */
   const waiting = new Set<Waiting>();
   let clock: Timer | undefined;
+  /** For those that wait for a connection. */
+  let connected: PromiseWithResolvers<void> | undefined;
 
   function look(): void {
     const now = steadyNow();
+    if (connected && link.isReady) {
+      connected.resolve();
+      connected = undefined;
+    }
     if (waiting.size === 0) {
       clock?.clear();
       clock = undefined;
@@ -38,7 +46,14 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
     for (const one of waiting) if (one.until <= now) one.giveUp();
   }
 
-  /** One that may hang in a client's queue for as long as there is no connection. */
+  /** Nothing is left in a client's queue that nobody may wait for by the time it is sent. */
+  async function untilReady(ms = answerMs): Promise<void> {
+    if (link.isReady) return;
+    connected ??= Promise.withResolvers();
+    await within(ms, connected.promise);
+  }
+
+  /** One that may hang: a connection that is as good as lost. */
   function within<T>(ms: number, doing: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const one = {
@@ -74,11 +89,14 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
     { ms = outageMs, isWanted = () => true }: { ms?: number; isWanted?: () => boolean } = {},
   ): Promise<T> {
     const until = steadyNow() + ms;
+    const left = () => Math.max(0, until - steadyNow());
     let wait = LEAST_RETRY_MS;
     for (;;) {
       try {
-        return await within(Math.max(0, until - steadyNow()), send());
+        if (!link.isReady) await untilReady(left());
+        return await within(left(), send());
       } catch (error) {
+        if (isPassing(error)) onTrouble();
         if (!isPassing(error) || !isWanted() || steadyNow() + wait >= until)
           throw toLogError(error);
       }
@@ -91,14 +109,7 @@ export function createStore(link: Link, { answerMs, outageMs }: StoreOptions) {
     ask,
     insist,
     append: createAppends(link),
-    /** Waits for a connection, and does not leave anything in a queue that nobody waits for. */
-    async untilReady(ms = answerMs): Promise<void> {
-      const until = steadyNow() + ms;
-      while (!link.isReady) {
-        if (steadyNow() >= until) throw new SabirError(LOG_UNAVAILABLE);
-        await new Promise<void>((resolve) => void startTimeout(LEAST_RETRY_MS, resolve));
-      }
-    },
+    untilReady,
     run: (script: Script, keys: string[], args: (string | number)[]) =>
       runScript(link, script, keys, args),
     send: (key: string, ...args: (string | number)[]) => link.send(key, args.map(String)),
