@@ -18,6 +18,7 @@ import type { OwedReplays } from './owed-replays.ts';
 import { viewTurn } from './respond.ts';
 import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
+import type { SleepWatch } from './sleep-watch.ts';
 import type { TurnRunner } from './turn-runner.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
@@ -32,6 +33,8 @@ type ChatVerbsOptions = {
   limits: GatewayLimits;
   timing: GatewayTiming;
   logger: Logger | undefined;
+  /** Only where others may have answered meanwhile. */
+  sleepWatch: SleepWatch | undefined;
 };
 
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
@@ -112,7 +115,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       return acknowledgement(wire, post, place);
     }
     const { requestId, startedAt: askedAt } = visit;
-    const isRepeat = Number(visit.request.headers.get('x-sabir-resume')) > 0;
+    const isSaidAgain = Number(visit.request.headers.get('x-sabir-resume')) > 0;
+    const isRepeat = isSaidAgain || options.sleepWatch?.isWaking === true;
     const where = { place, channel, requestId, askedAt, isRepeat };
     const { turn, isNew } = await runner.begin(post, where);
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.

@@ -22,6 +22,7 @@ import { createMetrics } from './metrics.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
 import { json, toErrorResponse } from './responses.ts';
+import { createSleepWatch } from './sleep-watch.ts';
 import { createTurnRunner } from './turn-runner.ts';
 import { createViewers } from './viewers.ts';
 import { channelOf, type Visit } from './visit.ts';
@@ -68,7 +69,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       owed.name(planned, messageId);
     },
   });
-  const verbs = createChatVerbs({ log, runner, viewers, owed, metrics, limits, timing, logger });
+  const sleepWatch = log.onOrphan && createSleepWatch();
+  const verbs = createChatVerbs({
+    ...{ log, runner, viewers, owed, metrics, limits, timing, logger, sleepWatch },
+  });
   const shared = { guard, limits, upstream: options.upstream };
   const contractRoutes = new Map<string, ChatRoute>();
   for (const name of ['chat', 'onboarding'] as const) {
@@ -126,12 +130,17 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
       const here = runner.unstoredIn(sessionId);
-      const elsewhere = await unlessAway(async () => log.live?.(sessionLogOf(sessionId)));
+      const elsewhere = await unlessAway(
+        async () => (await log.live?.(sessionLogOf(sessionId))) ?? [],
+      );
       const history = await session.history(user, channelOf(visit.url));
       const running = new Set(elsewhere?.map(({ messageId }) => messageId));
       for (const { prompt } of here) running.add(prompt.messageId);
       const excluded = new Set([...running, ...here.map(({ messageId }) => messageId)]);
       const shown = history.filter(({ id }) => !excluded.has(id));
+      // Nobody waits for it twice.
+      const isAway = elsewhere === undefined;
+      if (isAway) return json(200, shown);
       await unlessAway(async () => {
         await owed.settle(
           user.id,
@@ -226,6 +235,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   async function letGo(): Promise<void> {
     await runner.close();
     viewers.close();
+    sleepWatch?.close();
     if (!options.log) await log.close?.();
   }
 

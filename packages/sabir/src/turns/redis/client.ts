@@ -51,6 +51,8 @@ export type RedisClient = NodeRedisClient | NodeRedisCluster | IoRedisClient;
 /** One connection, whichever client it is. Commands of one tick go out together. */
 export interface Link {
   readonly isReady: boolean;
+  /** What is wrong with it, if something is: for whoever has to mend it. */
+  readonly trouble: string;
   /** A step may only touch what is on one server. */
   readonly isCluster: boolean;
   /** `key` says where in a cluster it belongs. */
@@ -77,9 +79,14 @@ export type OnMessage = (channel: string, message: string) => void;
 const READY_EVENTS = ['ready', 'node-ready', '+node', '-node'];
 
 export function createLink(client: RedisClient): Link {
-  checkClient(client);
   ignoreErrors(client);
   return {
+    get trouble() {
+      if (!isIoRedis(client) && !client.isOpen) {
+        return 'the client is not connected: await client.connect()';
+      }
+      return this.isReady ? 'Redis does not answer in time' : (lastErrors.get(client) ?? NOT_YET);
+    },
     get isReady() {
       // One that waits connects when it is first told something.
       if (isIoRedis(client)) return client.status === 'ready' || client.status === 'wait';
@@ -174,6 +181,9 @@ function onOver(client: RedisClient, isOver: () => boolean, run: () => void): vo
   for (const event of ['end', 'terminated', 'error']) client.on(event, check);
 }
 
+/** What was last wrong with a client's connection. */
+const lastErrors = new WeakMap<RedisClient, string>();
+const NOT_YET = 'there is no connection yet';
 const isHeard = new WeakSet<RedisClient>();
 
 /**
@@ -183,7 +193,11 @@ const isHeard = new WeakSet<RedisClient>();
 function ignoreErrors(client: RedisClient): void {
   if (isHeard.has(client)) return;
   isHeard.add(client);
-  client.on('error', () => undefined);
+  client.on('error', (error) => {
+    const { code, message, address, port } = Object(error) as Record<string, unknown>;
+    const where = address ? ` ${address}:${port}` : '';
+    lastErrors.set(client, `there is no connection: ${code ?? message}${where}`);
+  });
 }
 
 function isIoRedis(client: RedisClient): client is IoRedisClient {
@@ -194,7 +208,7 @@ function isNodeCluster(client: RedisClient): client is NodeRedisCluster {
   return 'masters' in client;
 }
 
-function checkClient(client: unknown): void {
+export function checkClient(client: unknown): void {
   const { sendCommand, call, duplicate } = Object(client) as Record<string, unknown>;
   const isOne = typeof (call ?? sendCommand) === 'function' && typeof duplicate === 'function';
   if (!isOne) {

@@ -1,2 +1,3 @@
 export type { IoRedisClient, NodeRedisClient, NodeRedisCluster, RedisClient } from './client.ts';
-export { type RedisTurnLogOptions, redisTurnLog } from './redis-log.ts';
+export type { RedisTurnLogOptions } from './options.ts';
+export { redisTurnLog } from './redis-log.ts';

@@ -1,14 +1,14 @@
 import { LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../errors.ts';
 import { createId } from '../../id.ts';
-import type { Logger } from '../../translator.ts';
 import type { BeginTurn, TurnCommand, TurnInfo, TurnLog } from '../log.ts';
 import { steadyNow } from '../timers.ts';
 import { TurnReader } from '../turn-reader.ts';
-import { createLink, type RedisClient } from './client.ts';
+import { createLink } from './client.ts';
 import { type Known, readInfo } from './info.ts';
 import { createKeys, createToken, createTurnId } from './keys.ts';
 import { type Entry, type Fetched, type Fetching, Mirror } from './mirror.ts';
 import { createNews } from './news.ts';
+import { type RedisTurnLogOptions, readOptions } from './options.ts';
 import { createOrphanage } from './orphans.ts';
 import {
   BEGIN,
@@ -24,43 +24,14 @@ import {
 import { createStore } from './store.ts';
 import { RedisTurnWriter } from './writer.ts';
 
-export type RedisTurnLogOptions = {
-  /**
-   * A connected client of `redis` or of `ioredis`, or of a cluster. Yours: it is not closed. A
-   * second connection is opened beside it with `duplicate()`, to listen.
-   */
-  client: RedisClient;
-  /** What the names of all keys begin with. Default `sabir`. */
-  prefix?: string;
-  /** A turn past it is refused. 16 MB unless set. */
-  maxTurnBytes?: number;
-  /** How long an ended turn can still be read. A minute unless set. */
-  retentionMs?: number;
-  /** How much of ended turns is kept in all; the oldest go first. 256 MB unless set. */
-  retainedBytes?: number;
-  /** For how long a request that is sent again gets the turn that answered it. 10 s unless set. */
-  dedupeMs?: number;
-  /**
-   * How long nothing may be heard of a turn's gateway before another takes the turn, or ends it. 10 s
-   * unless set: longer than the longest pause that a gateway may make.
-   */
-  leaseMs?: number;
-  /** How long a request waits for Redis before it is refused. 3 s unless set. */
-  answerMs?: number;
-  /** How long running turns and their viewers wait for Redis to come back. A minute unless set. */
-  outageMs?: number;
-  logger?: Logger;
-};
-
-const MEGABYTE = 1024 * 1024;
 /** What has ended is kept a little longer than it is told of: whoever reads it may be behind. */
 const LAST_READ_MS = 10_000;
+/** How often it is told that Redis is away. */
+const TELL_MS = 10_000;
 /** A Redis that takes longer to answer is as good as away. */
 const SLOW_MS = 250;
 /** So many entries of a stream are read at once. */
 const PAGE = 1_000;
-/** As long as for ever: a number that Redis can still add to its clock. */
-const FOREVER_MS = 1e12;
 /** Somebody else may begin, end or take a turn in between; not for ever. */
 const MOST_TRIES = 10;
 
@@ -73,21 +44,15 @@ const MOST_TRIES = 10;
  * createChatGateway({ log: redisTurnLog({ client }), … });
  */
 export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
-  const { prefix = 'sabir', maxTurnBytes = 16 * MEGABYTE, logger } = options;
-  const { retainedBytes = 256 * MEGABYTE } = options;
-  const [leaseMs, retentionMs, dedupeMs, answerMs, outageMs] = [
-    timeOf('leaseMs', options.leaseMs ?? 10_000),
-    timeOf('retentionMs', options.retentionMs ?? 60_000),
-    timeOf('dedupeMs', options.dedupeMs ?? 10_000),
-    timeOf('answerMs', options.answerMs ?? 3_000),
-    timeOf('outageMs', options.outageMs ?? 60_000),
-  ];
+  const { client, logger, prefix, ...limits } = readOptions(options);
+  const { maxTurnBytes, retainedBytes, leaseMs, retentionMs, dedupeMs, answerMs, outageMs } =
+    limits;
   const keys = createKeys(prefix);
   const processId = createId();
   const inbox = keys.ofInbox(processId);
-  const link = createLink(options.client);
-  const store = createStore(link, { answerMs, outageMs, onTrouble: giveTime });
-  const news = createNews(options.client, store, `${inbox}:probe`);
+  const link = createLink(client);
+  const store = createStore(link, { answerMs, outageMs, onTrouble });
+  const news = createNews(client, store, `${inbox}:probe`);
   const keepMs = retentionMs + LAST_READ_MS;
   const liveMs = leaseMs + keepMs + outageMs;
   const mirrors = new Map<string, Mirror>();
@@ -107,7 +72,16 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       if (isOnlyThat) quietUntil -= Math.min(upMs, leaseMs);
     });
   inBackground(sinceWhen);
+  let tellAt = openedAt;
   const stopWatching = link.onReady(giveTime);
+
+  function onTrouble({ cause }: SabirError): void {
+    giveTime();
+    // From time to time, not by everybody who waits.
+    if (steadyNow() < tellAt) return;
+    tellAt = steadyNow() + TELL_MS;
+    logger?.warn('Redis does not take what it is told', { ...Object(cause) });
+  }
 
   /** While Redis is away, or refuses, nobody can renew a lease: everybody gets the time to. */
   function giveTime(): void {
@@ -409,9 +383,4 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       stopWatching();
     },
   };
-}
-
-function timeOf(name: string, ms: number): number {
-  if (!(ms >= 0)) throw new TypeError(`redisTurnLog: ${name} must be milliseconds, not ${ms}.`);
-  return Math.min(ms, FOREVER_MS);
 }

@@ -21,7 +21,7 @@ const host = '127.0.0.1';
 const unavailable = { code: 'log-unavailable', status: 503 };
 const refuses = (word: string) => ({
   ...unavailable,
-  message: expect.stringMatching(` Redis says ${word}\\.$`),
+  cause: { why: expect.stringMatching(`^Redis says ${word}`) },
 });
 const SOON = { answerMs: 300, outageMs: 600 };
 

@@ -10,8 +10,8 @@ export type StoreOptions = {
   answerMs: number;
   /** How long whoever has something to keep tries again. */
   outageMs: number;
-  /** Redis did not take something, and may yet. */
-  onTrouble(): void;
+  /** Redis did not take something. It may be tried again. */
+  onTrouble(failure: SabirError): void;
 };
 
 export type Store = ReturnType<typeof createStore>;
@@ -60,7 +60,7 @@ export function createStore(link: Link, { answerMs, outageMs, onTrouble }: Store
         until: steadyNow() + ms,
         giveUp() {
           waiting.delete(one);
-          reject(new SabirError(LOG_UNAVAILABLE));
+          reject(new SabirError(LOG_UNAVAILABLE, undefined, { cause: { why: link.trouble } }));
         },
       };
       waiting.add(one);
@@ -96,9 +96,10 @@ export function createStore(link: Link, { answerMs, outageMs, onTrouble }: Store
         if (!link.isReady) await untilReady(left());
         return await within(left(), send());
       } catch (error) {
-        if (isPassing(error)) onTrouble();
-        if (!isPassing(error) || !isWanted() || steadyNow() + wait >= until)
-          throw toLogError(error);
+        const failure = toLogError(error, link.trouble);
+        const isOver = !isPassing(error) || !isWanted() || steadyNow() + wait >= until;
+        onTrouble(failure);
+        if (isOver) throw failure;
       }
       await new Promise<void>((resolve) => void startTimeout(wait, resolve));
       wait = Math.min(MOST_RETRY_MS, wait * 2);
