@@ -26,6 +26,7 @@ describe.skipIf(!hasServers)(
       compose = await runCompose(FOLDER, {
         SESSIONS_SECRET: 'a-secret-of-their-own',
         LEASE_MS: '2000',
+        STROKE_MS: '50',
       });
     }, 60_000);
     afterAll(() => compose?.stop());
@@ -95,6 +96,28 @@ describe.skipIf(!hasServers)(
       expect(rowing('Crete').startsWith(textOf(result().message))).toBe(true);
       expect(result().message?.metadata).toMatchObject({ outcome: 'stopped' });
     }, 30_000);
+
+    it('says what is wrong while Redis is away, and serves everybody when it is back', async () => {
+      await compose.service('redis').end('SIGKILL');
+      const ask = async (session: string) => {
+        const response = await fetch(apiOf(session), {
+          method: 'POST',
+          body: JSON.stringify({ id: 'c', messages: [{ role: 'user', content: 'Naxos' }] }),
+        });
+        const { status } = response;
+        if (status === 200) await response.body?.cancel();
+        return { status, code: status === 200 ? '' : (await response.json()).code };
+      };
+      const begun = Date.now();
+      const asked = await Promise.all(Array.from({ length: 9 }, (_, at) => ask(`away-${at}`)));
+      // Each was asked of one gateway, which waited for three seconds.
+      expect(Date.now() - begun).toBeLessThan(6_000);
+      for (const one of asked) expect(one).toEqual({ status: 503, code: 'log-unavailable' });
+      const health = `http://127.0.0.1:${compose.service('nginx').port}/healthz`;
+      expect((await fetch(health)).status).toBe(200);
+      await compose.start('redis');
+      await vi.waitUntil(async () => (await ask('back')).status === 200, 20_000);
+    }, 60_000);
 
     it('asks again where a gateway is gone before it could answer', async () => {
       await compose.service('gateway-2').end('SIGKILL');

@@ -9,7 +9,7 @@ import type { AgentDriver } from 'sabir/session';
 import { sqliteSessionStore, startSessionStack } from 'sabir/session/node';
 
 const { SESSIONS_SECRET = '', DATABASE = ':memory:' } = process.env;
-const { HOST = 'localhost', PORT = '3007' } = process.env;
+const { HOST = 'localhost', PORT = '3007', STROKE_MS = '500' } = process.env;
 if (SESSIONS_SECRET === '') throw new Error('Set SESSIONS_SECRET, the same for the gateways.');
 
 const ferryman: AgentDriver = {
@@ -17,7 +17,7 @@ const ferryman: AgentDriver = {
   async *prompt({ content, signal }) {
     for (let stroke = 1; stroke <= 60; stroke++) {
       yield { type: 'text', delta: `${stroke}. stroke towards ${content}. ` };
-      await setTimeout(50, undefined, { signal });
+      await setTimeout(Number(STROKE_MS), undefined, { signal });
     }
   },
 };

@@ -1,5 +1,6 @@
 /** A gateway that still has its agent, and neither hears of Redis nor is heard there for long. */
 import { describe, expect, it } from 'vitest';
+import { asUpstream } from '../src/gateway/index.ts';
 import { createKeys } from '../src/turns/redis/keys.ts';
 import { chatBody, createUser, openSse } from './gateway-client.ts';
 import {
@@ -105,5 +106,42 @@ describe.skipIf(!hasRedis)(`a gateway that is cut off from Redis${IF_REDIS}`, ()
     ]);
     expect(await B.metric('sabir_takeovers_total')).toBe(1);
     expect(await B.log.get(turnId)).toMatchObject({ outcome: { status: 'failed' } });
+  });
+
+  it('past its lease stops an agent that nobody else can ask for the rest', async () => {
+    const stopped = Promise.withResolvers<unknown>();
+    const upstream = asUpstream(async function* ({ signal }) {
+      signal.addEventListener('abort', () => stopped.resolve(signal.reason));
+      yield { type: 'text-delta', id: 't', delta: 'One ' };
+      await sleep(20_000);
+    });
+    const { A, B, finishes } = await startFleet(redis(), { count: 2, upstream: () => upstream });
+    const sent = openSse(await at(A).post(chatBody('go')));
+    sent.ended.catch(() => undefined);
+    await sent.until(() => sent.text());
+    const viewer = openSse(await at(B).resume());
+    A.hold();
+    await viewer.ended;
+    await until('it is told of', () => finishes.length > 0);
+    expect(finishes).toMatchObject([{ at: 'B', outcome: { status: 'lost' } }]);
+    A.letGo();
+    expect(await stopped.promise).toMatchObject({ code: 'turn-fenced' });
+  });
+
+  it('that has just slept does not ask again what was asked and stopped meanwhile', async () => {
+    const agent = createLedAgent();
+    const { A, B } = await startFleet(redis(), { count: 2, driver: agent.driver });
+    const sent = openSse(await at(B).post(chatBody('go')));
+    const run = await agent.run();
+    run.text('One ');
+    await sent.until(() => sent.text());
+    expect((await at(B).stop()).status).toBe(202);
+    await sent.ended;
+    // Nothing runs here for as long, as if the process was suspended.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+    const late = openSse(await at(A).post(chatBody('go')));
+    await late.ended;
+    expect(late.text()).toBe('One ');
+    expect(agent.runs).toHaveLength(1);
   });
 });

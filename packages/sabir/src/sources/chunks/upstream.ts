@@ -140,8 +140,6 @@ function startTurn(
   /** The sink hears nothing more. */
   let isOver = false;
   let isTelling = false;
-  /** The handler has come to its own end, and is not told of anything any more. */
-  let hasReturned = false;
   /** The text of our own outcome, which is fit for people already. */
   let said: string | undefined;
   const translator = createChunkTranslator({
@@ -153,10 +151,9 @@ function startTurn(
   /** The handler is told, and not waited for: one that ignores its signal holds nobody. */
   function leave(): void {
     isOver = true;
-    const lost = new SabirError(TURN_LOST);
     // By its reason a handler can tell: nobody has stopped it, and it may go on some other time.
-    if (!hasReturned) stopping.abort(lost);
-    questions.close(stopping.signal.reason ?? lost);
+    stopping.abort(new SabirError(TURN_LOST));
+    questions.close(stopping.signal.reason);
     leaveSource();
     onOver();
   }
@@ -196,7 +193,6 @@ function startTurn(
     for (let count = 1; ; count++) {
       const { done, value } = await opened.next();
       if (signal.aborted) return;
-      hasReturned = done === true;
       if (done) break;
       isTelling = true;
       sink.event(value);
@@ -217,9 +213,7 @@ function startTurn(
     const timer = setTimeout(leave, DRAIN_MS);
     (timer as { unref?: () => void }).unref?.();
     try {
-      for (let count = 1; !stopping.signal.aborted; count++) {
-        hasReturned = (await from.next()).done === true;
-        if (hasReturned) break;
+      for (let count = 1; !(await from.next()).done && !stopping.signal.aborted; count++) {
         if (count % CHUNKS_PER_TICK === 0) await nextTick();
       }
     } finally {

@@ -77,7 +77,12 @@ kinds(`trouble with Redis, by %s${IF_REDIS}`, (kind) => {
     const { log, client } = await gateways.open({ answerMs: 200 });
     const writer = await beginTurn(log);
     await server.kill();
-    await until('it is known', () => log.get(writer.turnId).then(() => false, () => true));
+    await until('it is known', () =>
+      log.get(writer.turnId).then(
+        () => false,
+        () => true,
+      ),
+    );
     const asked = Array.from({ length: 200 }, () => log.command(writer.turnId, { type: 'stop' }));
     for (const one of await Promise.allSettled(asked)) expect(one.status).toBe('rejected');
     await server.start();
@@ -165,7 +170,9 @@ kinds(`trouble with Redis, by %s${IF_REDIS}`, (kind) => {
 
   it('is told in the log, from time to time, with what is wrong', async () => {
     const told: [string, object | undefined][] = [];
-    const logger = { warn: (message: string, details?: object) => void told.push([message, details]) };
+    const logger = {
+      warn: (message: string, details?: object) => void told.push([message, details]),
+    };
     const { log, client } = await gateways.open({ answerMs: 100, logger });
     await send(client, 'ACL', 'SETUSER', 'default', '-evalsha', '-eval');
     await Promise.allSettled([1, 2, 3].map(() => log.begin(request())));
