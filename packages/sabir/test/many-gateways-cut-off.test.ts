@@ -138,7 +138,7 @@ describe.skipIf(!hasRedis)(`a gateway that is cut off from Redis${IF_REDIS}`, ()
     expect((await at(B).stop()).status).toBe(202);
     await sent.ended;
     // Nothing runs here for as long, as if the process was suspended.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_700);
     const late = openSse(await at(A).post(chatBody('go')));
     await late.ended;
     expect(late.text()).toBe('One ');

@@ -2,7 +2,7 @@ import { startTimer, steadyNow } from '../turns/timers.ts';
 
 const TICK_MS = 250;
 /** A process that misses so much was suspended, or as good as. */
-const ASLEEP_MS = 750;
+const ASLEEP_MS = 1_500;
 /** How long it may take to read what has come in the meantime. */
 const WAKING_MS = 2_000;
 
