@@ -16,9 +16,9 @@ describe('options that cannot be meant', () => {
     [{ maxTurnBytes: 'big' }, 'maxTurnBytes must be a number of bytes, not big.'],
     [{ maxTurnBytes: Number.NaN }, 'maxTurnBytes must be a number of bytes, not NaN.'],
     [{ retainedBytes: -1 }, 'retainedBytes must be a number of bytes, not -1.'],
-    [{ prefix: '' }, 'prefix must be a text without braces'],
-    [{ prefix: 'a{b}c' }, 'prefix must be a text without braces, not a{b}c.'],
-    [{ prefix: 5 }, 'prefix must be a text without braces, not 5.'],
+    [{ prefix: '' }, 'prefix must be a text, not "".'],
+    [{ prefix: 5 }, 'prefix must be a text, not 5.'],
+    [{ prefix: null }, 'prefix must be a text, not null.'],
   ])('%o', (options, words) => {
     expect(create(options)).toThrow(TypeError);
     expect(create(options)).toThrow(words);

@@ -56,10 +56,9 @@ export function readOptions(options: RedisTurnLogOptions) {
   };
 }
 
-/** In a cluster it is the first braces of a key that say where it is. */
 function prefixOf(prefix: unknown): string {
-  if (typeof prefix === 'string' && /^[^{}]+$/.test(prefix)) return prefix;
-  throw new TypeError(`redisTurnLog: prefix must be a text without braces, not ${prefix}.`);
+  if (typeof prefix === 'string' && prefix !== '') return prefix;
+  throw new TypeError(`redisTurnLog: prefix must be a text, not ${JSON.stringify(prefix)}.`);
 }
 
 function bytesOf(name: string, bytes: unknown): number {
