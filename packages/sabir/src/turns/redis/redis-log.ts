@@ -75,8 +75,8 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   let tellAt = openedAt;
   const stopWatching = link.onReady(giveTime);
 
-  function onTrouble({ cause }: SabirError): void {
-    giveTime();
+  function onTrouble({ cause }: SabirError, isPassing: boolean): void {
+    if (isPassing) giveTime();
     // From time to time, not by everybody who waits.
     if (steadyNow() < tellAt) return;
     tellAt = steadyNow() + TELL_MS;

@@ -10,8 +10,8 @@ export type StoreOptions = {
   answerMs: number;
   /** How long whoever has something to keep tries again. */
   outageMs: number;
-  /** Redis did not take something. It may be tried again. */
-  onTrouble(failure: SabirError): void;
+  /** Redis did not take something; whether it may yet. */
+  onTrouble(failure: SabirError, isPassing: boolean): void;
 };
 
 export type Store = ReturnType<typeof createStore>;
@@ -97,9 +97,9 @@ export function createStore(link: Link, { answerMs, outageMs, onTrouble }: Store
         return await within(left(), send());
       } catch (error) {
         const failure = toLogError(error, link.trouble);
-        const isOver = !isPassing(error) || !isWanted() || steadyNow() + wait >= until;
-        onTrouble(failure);
-        if (isOver) throw failure;
+        const mayPass = isPassing(error);
+        if (failure.code === LOG_UNAVAILABLE.code) onTrouble(failure, mayPass);
+        if (!mayPass || !isWanted() || steadyNow() + wait >= until) throw failure;
       }
       await new Promise<void>((resolve) => void startTimeout(wait, resolve));
       wait = Math.min(MOST_RETRY_MS, wait * 2);
