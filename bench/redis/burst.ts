@@ -1,15 +1,9 @@
 /** How many chunks a second go through, and how many commands each costs, as fast as it goes. */
-import { setImmediate } from 'node:timers/promises';
 import { atLeast, atMost, interleaveAsync, median, type Report, ratio } from '../report.ts';
-import { type Commands, countCommands } from './commands.ts';
-import { openPeer, openSabir, type Side } from './sides.ts';
+import { startSide } from './processes.ts';
 
 const ROUNDS = 5;
 const WARMUPS = 1;
-/** How long each is measured in a round. */
-const LEAST_SECONDS = 0.5;
-/** As many as the gateway takes of a generator before others get their turn. */
-const PER_TICK = 128;
 /** How many turns at once, and how many chunks each of them has. */
 const LOADS = [
   { turns: 1, chunks: 10_000 },
@@ -17,7 +11,7 @@ const LOADS = [
   { turns: 100, chunks: 4_000 },
 ];
 
-type Burst = {
+export type Burst = {
   perSecond: number;
   /** Commands for a chunk: those that clients send, and with those inside of scripts. */
   sent: number;
@@ -26,54 +20,13 @@ type Burst = {
   cpu: number;
 };
 
-type Load = { turns: number; chunks: number };
-
-/** As many bursts as it takes: a short one would be measured by what else the machine does. */
-async function measure(side: Side, commands: Commands, load: Load): Promise<Burst> {
-  const bursts: (Burst & { seconds: number })[] = [];
-  const sum = (of: (burst: Burst & { seconds: number }) => number) =>
-    bursts.reduce((total, one) => total + of(one), 0);
-  do bursts.push(await burst(side, commands, load));
-  while (sum(({ seconds }) => seconds) < LEAST_SECONDS);
-  const mean = (key: keyof Burst) => sum((one) => one[key]) / bursts.length;
-  const perSecond = (bursts.length * load.turns * load.chunks) / sum(({ seconds }) => seconds);
-  return { perSecond, sent: mean('sent'), all: mean('all'), cpu: mean('cpu') };
-}
-
-async function burst(side: Side, commands: Commands, load: Load) {
-  const units = Array.from({ length: PER_TICK }, (_, i) => side.unitOf(`word${i} `));
-  const total = load.turns * load.chunks;
-  let got = 0;
-  const open = () => side.open(() => got++);
-  const turns = await Promise.all(Array.from({ length: load.turns }, open));
-  await commands.since();
-  const before = side.sent() ?? 0;
-  const cpuBefore = process.cpuUsage();
-  const begin = performance.now();
-  await Promise.all(
-    turns.map(async (turn) => {
-      for (let said = 0; said < load.chunks; said += PER_TICK) {
-        turn.say(said + PER_TICK <= load.chunks ? units : units.slice(0, load.chunks - said));
-        await setImmediate();
-      }
-      await turn.end();
-    }),
-  );
-  const seconds = (performance.now() - begin) / 1000;
-  const { user, system } = process.cpuUsage(cpuBefore);
-  if (got !== total) throw new Error(`${got} of ${total} chunks came`);
-  const { all, listening, scripts } = await commands.since();
-  const own = side.sent();
-  if (own === undefined && scripts > 0) throw new Error('there are scripts after all');
-  const sent = own === undefined ? all : own - before + listening;
-  const cpu = (user + system) / total;
-  return { seconds, perSecond: total / seconds, sent: sent / total, all: all / total, cpu };
-}
+export type Load = { turns: number; chunks: number };
 
 export async function measureBurst(url: string): Promise<Pick<Report, 'bars' | 'figures'>> {
-  const commands = await countCommands(url);
-  const sabir = await openSabir(url);
-  const peer = await openPeer(url);
+  const [sabir, peer] = await Promise.all([
+    startSide<Load, Burst>('burst-side', url, 'sabir'),
+    startSide<Load, Burst>('burst-side', url, 'peer'),
+  ]);
   const bars: Report['bars'] = [];
   const figures: Report['figures'] = {};
   try {
@@ -81,8 +34,8 @@ export async function measureBurst(url: string): Promise<Pick<Report, 'bars' | '
       const found = await interleaveAsync(
         ROUNDS,
         {
-          sabir: () => measure(sabir, commands, load),
-          peer: () => measure(peer, commands, load),
+          sabir: () => sabir.round(load),
+          peer: () => peer.round(load),
         },
         WARMUPS,
       );
@@ -102,8 +55,8 @@ export async function measureBurst(url: string): Promise<Pick<Report, 'bars' | '
       }
     }
   } finally {
-    await Promise.all([sabir.close(), peer.close()]);
-    commands.close();
+    sabir.stop();
+    peer.stop();
   }
   return { bars, figures };
 }

@@ -4,7 +4,6 @@ import { createClient } from 'redis';
 export type Commands = {
   /** Since it was asked last: all of them, those inside of scripts as well, and how many scripts. */
   since(): Promise<{ all: number; listening: number; scripts: number }>;
-  close(): void;
 };
 
 const LISTENING = new Set(['subscribe', 'unsubscribe']);
@@ -29,6 +28,5 @@ export async function countCommands(url: string): Promise<Commands> {
       }
       return { all, listening, scripts };
     },
-    close: () => client.destroy(),
   };
 }

@@ -1,7 +1,6 @@
 /** How long a delta takes from the one instance to the other, at a pace as of real models. */
-import { once } from 'node:events';
 import { atMost, interleaveAsync, median, type Report, ratio } from '../report.ts';
-import { startProcess } from './processes.ts';
+import { startSide } from './processes.ts';
 
 /** Many and short ones, half a second each: what else the machine does comes in longer bursts. */
 const ROUNDS = 20;
@@ -14,23 +13,17 @@ const WARMUP = 5;
 /** In milliseconds. */
 export type Latency = { p50: number; p99: number };
 
-async function startSide(url: string, who: string) {
-  const numbers = [TURNS, EVERY_MS, DELTAS, WARMUP].map(String);
-  const { child } = await startProcess('paced-side', url, who, ...numbers);
-  return {
-    async round(): Promise<Latency> {
-      const answer = once(child, 'message');
-      child.send('round');
-      return (await answer)[0];
-    },
-    stop: () => child.kill(),
-  };
-}
-
 export async function measurePaced(url: string): Promise<Pick<Report, 'bars' | 'figures'>> {
-  const [sabir, peer] = await Promise.all([startSide(url, 'sabir'), startSide(url, 'peer')]);
+  const numbers = [TURNS, EVERY_MS, DELTAS, WARMUP].map(String);
+  const [sabir, peer] = await Promise.all([
+    startSide<string, Latency>('paced-side', url, 'sabir', ...numbers),
+    startSide<string, Latency>('paced-side', url, 'peer', ...numbers),
+  ]);
   try {
-    const found = await interleaveAsync(ROUNDS, { sabir: sabir.round, peer: peer.round });
+    const found = await interleaveAsync(ROUNDS, {
+      sabir: () => sabir.round('round'),
+      peer: () => peer.round('round'),
+    });
     const of = (key: keyof Latency) =>
       [found.sabir.map((round) => round[key]), found.peer.map((round) => round[key])] as const;
     const both = (rounds: Latency[]) =>

@@ -1,5 +1,5 @@
 /** Servers in processes of their own, and clients that watch a turn there. */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, type Serializable } from 'node:child_process';
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import { createSseDecoder } from 'sabir';
 export type Server = { child: ChildProcess; port: number };
 
 /** Resolves with the first thing that it tells. */
-export async function startProcess(name: string, ...args: string[]) {
+async function startProcess(name: string, ...args: string[]) {
   const file = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
   const child = fork(file, args, {
     execArgv: ['--expose-gc'],
@@ -20,6 +20,19 @@ export async function startProcess(name: string, ...args: string[]) {
   const [told] = await Promise.race([once(child, 'message'), died]);
   died.catch(() => undefined);
   return { child, told };
+}
+
+/** One of those that are compared: told something, it measures and tells what it found. */
+export async function startSide<Told extends Serializable, Found>(name: string, ...args: string[]) {
+  const { child } = await startProcess(name, ...args);
+  return {
+    async round(told: Told): Promise<Found> {
+      const answer = once(child, 'message');
+      child.send(told);
+      return (await answer)[0];
+    },
+    stop: () => child.kill(),
+  };
 }
 
 export async function startServer(name: string, ...args: string[]): Promise<Server> {

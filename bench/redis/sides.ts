@@ -24,7 +24,6 @@ export type Side = {
   open(onDelta: () => void): Promise<Turn>;
   /** How many commands its clients have sent so far to run scripts or to do without them. */
   sent(): number | undefined;
-  close(): Promise<void>;
 };
 
 const PART = 'text-1';
@@ -135,10 +134,6 @@ export async function openSabir(url: string): Promise<Side> {
     unitOf: chunkOf,
     open,
     sent: () => sent,
-    async close() {
-      await Promise.all([written.close(), read.close()]);
-      await Promise.all(clients.map((client) => client.close()));
-    },
   };
 }
 
@@ -187,8 +182,5 @@ export async function openPeer(url: string): Promise<Side> {
     open,
     // It has no scripts: Redis's count is that of its clients.
     sent: () => undefined,
-    async close() {
-      await Promise.all(clients.map((client) => client.close()));
-    },
   };
 }
