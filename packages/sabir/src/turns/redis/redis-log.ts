@@ -73,7 +73,10 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
     });
   inBackground(sinceWhen);
   let tellAt = openedAt;
-  const stopWatching = link.onReady(giveTime);
+  const stopWatching = link.onReady(() => {
+    giveTime();
+    store.onReady();
+  });
 
   function onTrouble({ cause }: SabirError, isPassing: boolean): void {
     if (isPassing) giveTime();

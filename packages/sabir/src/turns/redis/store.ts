@@ -35,15 +35,18 @@ export function createStore(link: Link, { answerMs, outageMs, onTrouble }: Store
 
   function look(): void {
     const now = steadyNow();
-    if (connected && link.isReady) {
-      connected.resolve();
-      connected = undefined;
-    }
+    if (link.isReady) onReady();
     if (waiting.size === 0) {
       clock?.clear();
       clock = undefined;
     }
     for (const one of waiting) if (one.until <= now) one.giveUp();
+  }
+
+  /** At once: what takes back what was given up comes right behind it, if that was sent after all. */
+  function onReady(): void {
+    connected?.resolve();
+    connected = undefined;
   }
 
   /** Nothing is left in a client's queue that nobody may wait for by the time it is sent. */
@@ -111,6 +114,7 @@ export function createStore(link: Link, { answerMs, outageMs, onTrouble }: Store
     insist,
     append: createAppends(link),
     untilReady,
+    onReady,
     run: (script: Script, keys: string[], args: (string | number)[]) =>
       runScript(link, script, keys, args),
     send: (key: string, ...args: (string | number)[]) => link.send(key, args.map(String)),
