@@ -323,13 +323,14 @@ export function createOpenCodeReader(options: {
     },
     /**
      * Events have been missed: `messages` is how the session stands, the oldest first. What streams
-     * at this time is told when it is whole, since nobody knows what is missing of it.
+     * at this time is told when it is whole, since nobody knows what is missing of it; and what is whole
+     * may still be told of, by events that were on their way.
      */
     catchUp(messages: OpenCodeMessage[]): void {
       for (const { info, parts } of messages) {
         learnMessage(info);
         for (const part of parts) {
-          if ('text' in part && !part.time?.end) texts.cut(part.id);
+          if ('text' in part) texts.cut(part.id);
           readPart(part);
         }
       }
