@@ -22,7 +22,7 @@ it.each([
 ])('events that were on their way tell nothing twice after a look: %s', (_what, seen) => {
   let text = '';
   const reader = createOpenCodeReader({
-    ...{ sessionId: 's', after: '' },
+    sessionId: 's',
     signal: (signal) => {
       if (signal.kind === 'text') text += signal.delta;
     },
