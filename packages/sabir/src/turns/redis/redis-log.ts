@@ -60,6 +60,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
   let isListening = false;
   let isClosed = false;
   const openedAt = steadyNow();
+  let tellAt = openedAt;
   /** Also when it has only just come back: until that is known, it is taken to have. */
   let quietUntil = openedAt + leaseMs;
   const sinceWhen = store
@@ -72,7 +73,6 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       if (isOnlyThat) quietUntil -= Math.min(upMs, leaseMs);
     });
   inBackground(sinceWhen);
-  let tellAt = openedAt;
   const stopWatching = link.onReady(() => {
     giveTime();
     store.onReady();
