@@ -1,5 +1,6 @@
 export { createMessageAccumulator, type MessageAccumulator } from './accumulator.ts';
 export type { ToolCallOptions } from './accumulator-core.ts';
+export type { AuditEvent } from './audit.ts';
 export type {
   AiSdkMajor,
   Chunk,
