@@ -8,6 +8,7 @@ import {
   SHUTTING_DOWN,
 } from '../errors.ts';
 import { createId } from '../id.ts';
+import { createMetricRegistry } from '../metrics.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
@@ -18,7 +19,7 @@ import { createChatVerbs } from './chat-verbs.ts';
 import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
 import { asHook, loggable } from './hook-error.ts';
-import { createMetrics } from './metrics.ts';
+import { createGatewayMetrics } from './metrics.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
 import { json, toErrorResponse } from './responses.ts';
@@ -54,7 +55,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const { routes = {}, logger } = options;
   const base = (routes.base ?? '/api').replace(/\/+$/, '');
   const log = options.log ?? memoryTurnLog();
-  const metrics = createMetrics();
+  const { metrics: registry = createMetricRegistry() } = options;
+  const metrics = createGatewayMetrics(registry);
   const guard = createGuard(options);
   const owed = createOwedReplays(log.notes);
   const viewers = createViewers(timing.disconnectGraceMs, stopUnwatched);
@@ -171,7 +173,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const { metrics: isShown = true } = routes;
     const mayRead = typeof isShown === 'function' ? await asHook(() => isShown(request)) : isShown;
     if (!mayRead) throw new SabirError(NOT_FOUND);
-    return new Response(metrics.toText(), {
+    return new Response(registry.toText(), {
       headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
     });
   }

@@ -1,3 +1,4 @@
+export { createMetricRegistry, type LimitUse, type MetricRegistry } from '../metrics.ts';
 export {
   asUpstream,
   type ChunkTurn,

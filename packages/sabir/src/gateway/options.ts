@@ -1,3 +1,4 @@
+import type { MetricRegistry } from '../metrics.ts';
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog } from '../turns/log.ts';
 import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
@@ -104,6 +105,13 @@ export interface ChatGatewayOptions {
   timing?: Partial<GatewayTiming>;
   /** What a person is shown of the agent's own errors. */
   errorText?(error: unknown): string;
+  /**
+   * Where this gateway's metrics are registered: `createMetricRegistry()`. Share it with a session
+   * server, or add metrics of your own, and `GET /metrics` shows all of them.
+   *
+   * @default a registry of its own
+   */
+  metrics?: MetricRegistry;
   logger?: Logger;
 }
 

@@ -28,7 +28,7 @@ type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
 /** What a turn begins with. One that goes on has its message already. */
 type Beginning = PromptPost & { messageId?: string; isRestored?: true };
 
-export type TurnRunnerOptions = ChatGatewayOptions & {
+export type TurnRunnerOptions = Omit<ChatGatewayOptions, 'metrics'> & {
   log: AnyTurnLog;
   timing: GatewayTiming;
   limits: GatewayLimits;
