@@ -147,6 +147,14 @@ export const NOT_FOUND = {
   userMessage: 'There is nothing here.',
   remedy: 'Check the address, the session id, and what this user may do in it.',
 } as const;
+export const HOOK_TIMEOUT = {
+  code: 'hook-timeout',
+  status: 503,
+  retryable: true,
+  userMessage: 'The server took too long to check this request.',
+  remedy:
+    'A hook (authenticate, access, enabled or routes.metrics) exceeded timing.hookMs: the log says which.',
+} as const;
 export const VIEWER_TOO_SLOW = {
   code: 'viewer-too-slow',
   status: 503,
@@ -323,6 +331,7 @@ export type ErrorKind =
   | typeof ORIGIN_REFUSED
   | typeof SIGN_IN_EXPIRED
   | typeof NOT_FOUND
+  | typeof HOOK_TIMEOUT
   | typeof VIEWER_TOO_SLOW
   | typeof LOG_FAILED
   | typeof LOG_UNAVAILABLE

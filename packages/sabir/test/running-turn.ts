@@ -8,7 +8,12 @@ import type { FinishedTurn, TurnOptions, TurnTiming } from '../src/turns/turn-op
 import type { Prompt } from '../src/turns/upstream.ts';
 import { ScriptedSession, type ScriptedTurn } from './scripted-upstream.ts';
 
-const PATIENT: TurnTiming = { connectMs: 10_000, idleMs: 120_000, toolLimitMs: 1_800_000 };
+const PATIENT: TurnTiming = {
+  connectMs: 10_000,
+  idleMs: 120_000,
+  toolLimitMs: 1_800_000,
+  hookMs: 10_000,
+};
 
 export type RunOptions = Partial<Omit<TurnOptions, 'writer' | 'prompt' | 'timing'>> & {
   timing?: Partial<TurnTiming>;

@@ -2,7 +2,7 @@ import { isObject } from '../chunk-shapes.ts';
 import { NOT_FOUND, NOT_SIGNED_IN, ORIGIN_REFUSED, SabirError } from '../errors.ts';
 import type { AnswerBy } from '../turns/question.ts';
 import type { User } from '../turns/upstream.ts';
-import { asHook } from './hook-error.ts';
+import type { RunHook } from './hook-error.ts';
 import type { ChatGatewayOptions, Role } from './options.ts';
 import { isTrustedPage } from './origin.ts';
 
@@ -14,6 +14,7 @@ const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
  */
 export function createGuard(
   options: Pick<ChatGatewayOptions, 'authenticate' | 'access' | 'enabled' | 'cors'>,
+  runHook: RunHook,
 ) {
   function checkPage(request: Request): void {
     // Somebody's own `authenticate` may go by a cookie, which comes along whoever asks.
@@ -24,24 +25,24 @@ export function createGuard(
 
   async function identify(request: Request): Promise<User> {
     checkPage(request);
-    const user = await asHook(() => options.authenticate(request));
+    const user = await runHook('authenticate', () => options.authenticate(request));
     if (!user || (user.expiresAt !== undefined && user.expiresAt <= Date.now())) {
       throw new SabirError(NOT_SIGNED_IN);
     }
-    await asHook(() => checkId(user));
+    await runHook('authenticate', () => checkId(user));
     return user;
   }
 
   async function checkSwitch(user: User, sessionId: string): Promise<void> {
     const { enabled } = options;
-    if (enabled && !(await asHook(() => options.enabled?.(user, sessionId)))) {
+    if (enabled && !(await runHook('enabled', () => options.enabled?.(user, sessionId)))) {
       throw new SabirError(NOT_FOUND);
     }
   }
 
   async function permit(user: User, sessionId: string, needed: Role): Promise<Admitted> {
     await checkSwitch(user, sessionId);
-    const role = await asHook(() => options.access(user, sessionId));
+    const role = await runHook('access', () => options.access(user, sessionId));
     if (!role || !(RANKS[role] >= RANKS[needed])) throw new SabirError(NOT_FOUND);
     return { user, role };
   }

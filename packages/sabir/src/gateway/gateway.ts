@@ -6,19 +6,21 @@ import {
   NOT_FOUND,
   SabirError,
   SHUTTING_DOWN,
+  UPSTREAM_UNREACHABLE,
 } from '../errors.ts';
 import { createId } from '../id.ts';
 import { createMetricRegistry } from '../metrics.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
+import { within } from '../within.ts';
 import { createGuard } from './access.ts';
 import { readApprovals } from './approvals.ts';
 import { type ChatRoute, createSessionRoute, sessionLogOf } from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
 import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
-import { asHook, loggable } from './hook-error.ts';
+import { createRunHook, loggable } from './hook-error.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
@@ -57,7 +59,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const log = options.log ?? memoryTurnLog();
   const { metrics: registry = createMetricRegistry() } = options;
   const metrics = createGatewayMetrics(registry);
-  const guard = createGuard(options);
+  const runHook = createRunHook(timing.hookMs, metrics);
+  const guard = createGuard(options, runHook);
   const owed = createOwedReplays(log.notes);
   const viewers = createViewers(timing.disconnectGraceMs, stopUnwatched);
   const runner = createTurnRunner({
@@ -135,7 +138,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       const elsewhere = await unlessAway(
         async () => (await log.live?.(sessionLogOf(sessionId))) ?? [],
       );
-      const history = await session.history(user, channelOf(visit.url));
+      const asked = session.history(user, channelOf(visit.url));
+      const history = await within(timing.connectMs, asked, () => {
+        throw new SabirError(UPSTREAM_UNREACHABLE, 'The agent took too long to give its history.');
+      });
       const running = new Set(elsewhere?.map(({ messageId }) => messageId));
       for (const { prompt } of here) running.add(prompt.messageId);
       const excluded = new Set([...running, ...here.map(({ messageId }) => messageId)]);
@@ -171,7 +177,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
 
   async function showMetrics({ request }: Visit): Promise<Response> {
     const { metrics: isShown = true } = routes;
-    const mayRead = typeof isShown === 'function' ? await asHook(() => isShown(request)) : isShown;
+    const mayRead =
+      typeof isShown === 'function'
+        ? await runHook('routes.metrics', () => isShown(request))
+        : isShown;
     if (!mayRead) throw new SabirError(NOT_FOUND);
     return new Response(registry.toText(), {
       headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },

@@ -1,16 +1,27 @@
-import { SabirError } from '../errors.ts';
+import { HOOK_TIMEOUT, SabirError } from '../errors.ts';
 import { withoutContent } from '../turns/without-content.ts';
+import { within } from '../within.ts';
+import type { GatewayMetrics } from './metrics.ts';
 
 /** An error of a hook that has seen no message: all of it may be logged. */
 class HookError extends Error {}
 
-export async function asHook<T>(run: () => T | Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (cause) {
-    if (cause instanceof SabirError) throw cause;
-    throw new HookError('A hook failed.', { cause });
-  }
+/** Runs a hook of the application, by its name. */
+export type RunHook = <T>(name: string, run: () => T | Promise<T>) => Promise<T>;
+
+/** A hook that takes longer than `hookMs` is not waited for: its request is answered with a 503. */
+export function createRunHook(hookMs: number, metrics: GatewayMetrics): RunHook {
+  return async (hook, run) => {
+    try {
+      return await within(hookMs, Promise.resolve(run()), () => {
+        metrics.hookTimeouts.add({ hook });
+        throw new SabirError(HOOK_TIMEOUT, `${hook} did not answer within ${hookMs} ms.`);
+      });
+    } catch (cause) {
+      if (cause instanceof SabirError) throw cause;
+      throw new HookError('A hook failed.', { cause });
+    }
+  };
 }
 
 /**

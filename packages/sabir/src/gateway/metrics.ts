@@ -64,6 +64,11 @@ export function createGatewayMetrics(registry: MetricRegistry) {
       'sabir_replayed_bytes_total',
       'Bytes sent again to whoever came back.',
     ),
+    hookTimeouts: registry.counter(
+      'sabir_hook_timeouts_total',
+      'Hooks of the application that exceeded timing.hookMs, by name.',
+      [],
+    ),
     slowViewers: registry.counter(
       'sabir_slow_viewers_total',
       'Viewers let go because they were too slow.',

@@ -123,6 +123,7 @@ export const DEFAULT_TIMING: GatewayTiming = {
   disconnectGraceMs: 5_000,
   lingerMs: 10_000,
   shutdownMs: 5_000,
+  hookMs: 10_000,
 };
 
 export const DEFAULT_LIMITS: GatewayLimits = {

@@ -1,9 +1,9 @@
 import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
-import { startTimeout } from '../turns/timers.ts';
 import type { User, WaitingTurn } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
+import { within } from '../within.ts';
 import { type Approvals, type IsEnough, readApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
 import type { LiveTurns } from './live-turns.ts';
@@ -43,7 +43,7 @@ export function createRestoring(options: RestoringOptions) {
   async function findWaiting(place: Place): Promise<Waiting | undefined> {
     const { upstream, sessionId, user, chatId } = place;
     const { connectMs } = timing;
-    const agent = await within(connectMs, async () =>
+    const agent = await askAgent(connectMs, async () =>
       typeof upstream === 'function' ? upstream(sessionId) : upstream,
     );
     if (!agent.canWait) return undefined;
@@ -51,7 +51,7 @@ export function createRestoring(options: RestoringOptions) {
     const { session, release } = await runner.lease(sessionId, user, signal, upstream);
     try {
       const chat = { chatId, chatKey: chatKeyOf(place), user };
-      const found = await within(connectMs, async () => session.waiting?.(chat));
+      const found = await askAgent(connectMs, async () => session.waiting?.(chat));
       return waitingOf(found, place);
     } finally {
       release();
@@ -152,14 +152,12 @@ function waitingOf(found: WaitingTurn | undefined, { user, role }: Place): Waiti
 }
 
 /** What an agent says, if it does so in time. Its own error may quote what was said in the chat. */
-async function within<T>(ms: number, ask: () => Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = startTimeout(ms, () => late.reject(new Error('It took too long.')));
+async function askAgent<T>(ms: number, ask: () => Promise<T>): Promise<T> {
   try {
-    return await Promise.race([ask(), late.promise]);
+    return await within(ms, ask(), () => {
+      throw new Error('It took too long.');
+    });
   } catch (error) {
     throw new SabirError(UPSTREAM_UNREACHABLE, undefined, { cause: withoutContent(error) });
-  } finally {
-    timer.clear();
   }
 }

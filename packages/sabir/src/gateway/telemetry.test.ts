@@ -309,14 +309,14 @@ describe('logs', () => {
     }
     await eventually(() => lines.filter(({ message }) => message === 'turn ended').length === 3);
     const messages = lines.map(({ message }) => message);
-    for (const expected of ['onFinish threw', 'the prompt could not be sent']) {
+    for (const expected of ['onFinish failed', 'the prompt could not be sent']) {
       await eventually(() => lines.some(({ message }) => message === expected), expected);
     }
     expect(messages).toContain('the turn ended: log-failed');
     const all = inspect(lines, { depth: 20, showHidden: true, maxStringLength: null });
     expect(all).not.toContain(secret);
     // An operator still learns what kind of error it was, and where it came from.
-    expect(lines.find(({ message }) => message === 'onFinish threw')?.details).toMatchObject({
+    expect(lines.find(({ message }) => message === 'onFinish failed')?.details).toMatchObject({
       sessionId: 's1',
       error: { name: 'DatabaseError', code: '23505', stack: expect.stringMatching(/^\s+at /) },
     });

@@ -10,6 +10,7 @@ import { runTurn } from '../turns/turn.ts';
 import type { FinishedTurn, Turn } from '../turns/turn-options.ts';
 import type { Prompt, User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
+import { within } from '../within.ts';
 import type { ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
 import { findTurn } from './find-turn.ts';
@@ -319,11 +320,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       isClosing = true;
       stopAdopting?.();
       // Whoever shares the log goes on with what it can, and nobody notices.
-      const handOver = () => {
-        const turns = [...live.values()].map(({ turn }) => turn);
-        return Promise.all(turns.map((turn) => turn.handOver()));
-      };
-      await handOver();
+      const handOver = () => [...live.values()].map(({ turn }) => turn.handOver());
+      await allWithin(timing.shutdownMs, handOver());
       // They wait for a person, and somebody else can go on with them.
       const pause = () => {
         for (const { turn } of live.values()) if (turn.canWait) turn.abandon(PAUSED);
@@ -331,13 +329,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       pause();
       const pausing = startTimer(PAUSE_MS, () => {
         // One may have reached its agent only now.
-        void handOver();
+        handOver();
         pause();
       });
-      await within(timing.shutdownMs, ends);
+      await allWithin(timing.shutdownMs, ends);
       pausing.clear();
       for (const { turn } of live.values()) turn.abandon(turn.canWait ? PAUSED : closed);
-      await within(LAST_WORDS_MS, ends);
+      await allWithin(LAST_WORDS_MS, ends);
       for (const pool of pools.values()) pool.close();
     },
   };
@@ -348,14 +346,10 @@ export function chatKeyOf({ logSession, chatId }: Kept): string {
   return JSON.stringify([logSession, chatId]);
 }
 
-function hasToldNothing({ message, outcome }: FinishedTurn): boolean {
-  return message.parts.length === 0 && outcome.status !== 'finished';
+async function allWithin(ms: number, promises: Iterable<Promise<unknown>>): Promise<void> {
+  await within(ms, Promise.all(promises));
 }
 
-/** Waits for all of them, but not for ever. */
-async function within(ms: number, promises: Iterable<Promise<void>>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  await Promise.race([Promise.all(promises), late]);
-  clearTimeout(timer);
+function hasToldNothing({ message, outcome }: FinishedTurn): boolean {
+  return message.parts.length === 0 && outcome.status !== 'finished';
 }

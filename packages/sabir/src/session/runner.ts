@@ -7,6 +7,7 @@ import {
 } from '../sources/agent-ops/socket.ts';
 import type { Logger } from '../translator.ts';
 import { startTimer, type Timer } from '../turns/timers.ts';
+import { within } from '../within.ts';
 import type { AgentDriver } from './driver.ts';
 import { type DriverTurn, type PromptCommand, startDriverTurn } from './driver-turn.ts';
 import { createOutbox } from './outbox.ts';
@@ -287,11 +288,4 @@ function toRunnerUrl({ url, sessionId }: RunnerOptions, runnerId: string): strin
   address.searchParams.set('role', 'runner');
   address.searchParams.set('runnerId', runnerId);
   return address.href;
-}
-
-async function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  await Promise.race([promise, late]);
-  clearTimeout(timer);
 }

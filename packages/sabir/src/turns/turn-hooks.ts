@@ -1,6 +1,8 @@
+import { HOOK_TIMEOUT, SabirError } from '../errors.ts';
 import type { UIMessage } from '../message.ts';
 import type { TurnOutcome } from '../outcome.ts';
 import type { TranslatorStats } from '../translator.ts';
+import { within } from '../within.ts';
 import type { AnyTurnLog } from './log.ts';
 import type { TurnOptions } from './turn-options.ts';
 import { readWritten, toMessage } from './turn-reading.ts';
@@ -8,15 +10,22 @@ import { withoutContent } from './without-content.ts';
 
 type Ids = { sessionId: string; chatId: string; turnId: string };
 
-/** Who is told that a turn has ended, and with which message. What throws is logged, and no more. */
+/**
+ * Tells the application that a turn has ended, and with which message. A hook that throws, or takes
+ * longer than `timing.hookMs`, is logged and not waited for.
+ */
 export function createTurnHooks(options: TurnOptions<AnyTurnLog>, ids: Ids) {
-  const { log, logger } = options;
+  const { log, logger, timing } = options;
 
   async function run(hook: string, call: () => unknown): Promise<void> {
     try {
-      await call();
+      const settling = call();
+      if (settling === undefined) return;
+      await within(timing.hookMs, Promise.resolve(settling), () => {
+        throw new SabirError(HOOK_TIMEOUT, `${hook} did not settle within ${timing.hookMs} ms.`);
+      });
     } catch (error) {
-      logger?.error?.(`${hook} threw`, { ...ids, error: withoutContent(error) });
+      logger?.error?.(`${hook} failed`, { ...ids, error: withoutContent(error) });
     }
   }
 

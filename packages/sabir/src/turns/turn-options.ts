@@ -13,6 +13,13 @@ export type TurnTiming = {
   idleMs: number;
   /** How long it may say nothing while a tool works. */
   toolLimitMs: number;
+  /**
+   * How long `authenticate`, `access`, `enabled` and `routes.metrics` may take before the request is
+   * answered with a 503, and how long a turn waits for `onFinish`.
+   *
+   * @default 10_000
+   */
+  hookMs: number;
 };
 
 export type FinishedTurn = {

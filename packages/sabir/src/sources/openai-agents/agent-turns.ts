@@ -5,6 +5,7 @@ import { foldChunks } from '../../fold.ts';
 import type { UIMessage } from '../../message.ts';
 import type { Logger } from '../../translator.ts';
 import type { User } from '../../turns/upstream.ts';
+import { within } from '../../within.ts';
 import { toDecision } from './approvals.ts';
 import type {
   ApprovalRequest,
@@ -133,7 +134,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     const { messageId } = told;
     try {
       storing = pending.set(chatKey, { ...told, state: state.toString() });
-      await within(STORE_MS, storing);
+      await inTime(storing);
       return true;
     } catch (error) {
       warn('the run that waits could not be stored', error);
@@ -147,7 +148,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
 
   async function forget(chatKey: string): Promise<void> {
     try {
-      await within(STORE_MS, pending.delete(chatKey));
+      await inTime(pending.delete(chatKey));
     } catch (error) {
       warn('the run that waits could not be deleted', error);
     }
@@ -320,14 +321,10 @@ function isStop({ aborted, reason }: AbortSignal): boolean {
   return aborted && !(reason instanceof SabirError);
 }
 
-async function within(ms: number, done: unknown): Promise<void> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error('It took too long.')), ms);
-  try {
-    await Promise.race([done, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+async function inTime(done: unknown): Promise<void> {
+  await within(STORE_MS, Promise.resolve(done), () => {
+    throw new Error('It took too long.');
+  });
 }
 
 /** Rejects when the turn is stopped, or another message came. */
