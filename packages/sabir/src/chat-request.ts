@@ -1,4 +1,5 @@
 import { BAD_REQUEST, BODY_TOO_LARGE, SabirError } from './errors.ts';
+import { createJsonMeter, JSON_DEPTH, JSON_NODES, type JsonProblem } from './json-limits.ts';
 import type { UIMessage } from './message.ts';
 
 export type Trigger = 'submit-message' | 'regenerate-message';
@@ -18,7 +19,11 @@ export async function parseChatRequest(
   request: Request,
   maxBodyBytes: number,
 ): Promise<ChatRequest> {
-  const json = await readJson(request, maxBodyBytes);
+  return toChatRequest((await readJson(request, { bodyBytes: maxBodyBytes })).value);
+}
+
+/** The same of a body that is read already. */
+export function toChatRequest(json: unknown): ChatRequest {
   const { id, messages, trigger, messageId, ...body } = asObject(json, 'The body');
   if (!Array.isArray(messages)) throw new SabirError(BAD_REQUEST, 'messages is not an array.');
   return {
@@ -30,9 +35,21 @@ export async function parseChatRequest(
   };
 }
 
-export async function readJson(request: Request, maxBodyBytes: number): Promise<unknown> {
+export type BodyLimits = {
+  /** A body without the files in it. */
+  bodyBytes: number;
+  /** The files, which are `data:` URLs inside the body. Default 0: they count as any other text. */
+  attachmentBytes?: number;
+};
+
+/** The body of a request, and how many bytes it had. */
+export async function readJson(
+  request: Request,
+  limits: BodyLimits,
+): Promise<{ value: unknown; bytes: number }> {
   try {
-    return JSON.parse(await readText(request, maxBodyBytes));
+    const { text, bytes } = await readText(request, limits);
+    return { value: JSON.parse(text), bytes };
   } catch (cause) {
     if (cause instanceof SabirError) throw cause;
     throw new SabirError(BAD_REQUEST, 'The body is not JSON.', { cause });
@@ -62,19 +79,43 @@ function asObject(value: unknown, where: string): Record<string, unknown> {
   throw new SabirError(BAD_REQUEST, `${where} is not an object.`);
 }
 
-/** Counts while it reads: a body need not tell its length, or tell it truly. */
-async function readText(request: Request, maxBodyBytes: number): Promise<string> {
+/**
+ * Refuses by the declared length before it reads, then measures while it reads: a body need not
+ * declare its length, and declares nothing of its structure.
+ */
+async function readText(
+  request: Request,
+  { bodyBytes, attachmentBytes = 0 }: BodyLimits,
+): Promise<{ text: string; bytes: number }> {
+  const maxBytes = bodyBytes + attachmentBytes;
+  const tooLarge = () =>
+    new SabirError(BODY_TOO_LARGE, `The body is larger than ${maxBytes} bytes.`);
+  if (Number(request.headers.get('content-length')) > maxBytes) throw tooLarge();
   const decoder = new TextDecoder();
-  let text = '';
+  const meter = createJsonMeter({ length: bodyBytes });
+  const pieces: string[] = [];
+  const add = (piece: string) => {
+    const problem = meter.push(piece);
+    if (problem) throw refuseJson(problem, bodyBytes);
+    pieces.push(piece);
+  };
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > maxBodyBytes) {
-      throw new SabirError(BODY_TOO_LARGE, `The body is larger than ${maxBodyBytes} bytes.`);
-    }
-    text += decoder.decode(chunk, { stream: true });
+    if (bytes > maxBytes) throw tooLarge();
+    add(decoder.decode(chunk, { stream: true }));
   }
-  return text + decoder.decode();
+  add(decoder.decode());
+  return { text: pieces.join(''), bytes };
+}
+
+function refuseJson(problem: JsonProblem, maxBytes: number): SabirError {
+  if (problem === 'too-deep') {
+    return new SabirError(BAD_REQUEST, `The body nests deeper than ${JSON_DEPTH} levels.`);
+  }
+  return problem === 'too-long'
+    ? new SabirError(BODY_TOO_LARGE, `The body is larger than ${maxBytes} bytes without its files.`)
+    : new SabirError(BODY_TOO_LARGE, `The body has more than ${JSON_NODES} objects and fields.`);
 }
 
 /** The text of the last user message; undefined where there is none. */

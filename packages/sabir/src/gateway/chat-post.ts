@@ -1,4 +1,4 @@
-import { type ChatRequest, parseChatRequest } from '../chat-request.ts';
+import { readJson, toChatRequest } from '../chat-request.ts';
 import { isObject } from '../chunk-shapes.ts';
 import {
   ATTACHMENTS_TOO_LARGE,
@@ -10,7 +10,6 @@ import {
 import type { UIMessage } from '../message.ts';
 import type { Channel } from '../translator.ts';
 import type { Attachment, User } from '../turns/upstream.ts';
-import { checkDepth } from './check-depth.ts';
 import type { GatewayLimits } from './options.ts';
 
 /** What a POST asks for. */
@@ -53,10 +52,9 @@ export async function readChatPost(
   request: Request,
   { user, channel, limits }: { user: User; channel: Channel | undefined; limits: GatewayLimits },
 ): Promise<ChatPost> {
-  const read = await parseChatRequest(request, limits.bodyBytes + limits.attachmentBytes);
-  checkDepth([read.messages, read.body]);
-  checkSizes(read, limits);
-  const { chatId = ONLY_CHAT, messages, trigger, messageId, body } = read;
+  const { value, bytes } = await readJson(request, limits);
+  const { chatId = ONLY_CHAT, messages, trigger, messageId, body } = toChatRequest(value);
+  checkSizes(messages, bytes, limits);
   if (chatId === '' || chatId.length > 512) {
     throw new SabirError(BAD_REQUEST, 'id is empty or longer than 512 characters.');
   }
@@ -130,7 +128,7 @@ function approvalOf(part: UIMessage['parts'][number]): Approval[] {
 }
 
 /** Files come inside the body, as `data:` URLs: each kind is held to its own limit. */
-function checkSizes({ messages, body }: ChatRequest, limits: GatewayLimits): void {
+function checkSizes(messages: UIMessage[], bytes: number, limits: GatewayLimits): void {
   let files = 0;
   for (const { parts } of messages) {
     for (const part of parts) {
@@ -143,9 +141,11 @@ function checkSizes({ messages, body }: ChatRequest, limits: GatewayLimits): voi
       `The attached files are larger than ${limits.attachmentBytes} bytes together.`,
     );
   }
-  const rest = new TextEncoder().encode(JSON.stringify([messages, body])).length - files;
-  if (rest > limits.bodyBytes) {
-    throw new SabirError(BODY_TOO_LARGE, `The body is larger than ${limits.bodyBytes} bytes.`);
+  if (bytes - files > limits.bodyBytes) {
+    throw new SabirError(
+      BODY_TOO_LARGE,
+      `The body is larger than ${limits.bodyBytes} bytes without its files.`,
+    );
   }
 }
 

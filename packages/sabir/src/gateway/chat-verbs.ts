@@ -9,7 +9,6 @@ import { acknowledgement } from './acknowledgement.ts';
 import { toAnswer } from './answer-question.ts';
 import { createChatAnswers } from './chat-answers.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
-import { checkDepth } from './check-depth.ts';
 import { hasContractEvents } from './contract-frames.ts';
 import { createLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
@@ -191,8 +190,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
   async function answer(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
     const place = await route.enter(visit.request, chatId, 'collaborator');
-    const body = await readJson(visit.request, limits.bodyBytes);
-    checkDepth(body);
+    const { bodyBytes } = limits;
+    const { value: body } = await readJson(visit.request, { bodyBytes });
     const command = toAnswer(body);
     const verdict = await answers.answer(command, place, visit);
     if (!verdict) throw new SabirError(NOT_FOUND, 'No such question was asked in this chat.');
