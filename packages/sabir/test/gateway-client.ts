@@ -5,7 +5,7 @@
 import { expect, onTestFinished } from 'vitest';
 import type { Chunk } from '../src/chunks.ts';
 import type { ChatGateway, ChatGatewayOptions, Role } from '../src/gateway/index.ts';
-import { asUpstream, createChatGateway } from '../src/gateway/index.ts';
+import { asUpstream, contractChatOf, createChatGateway } from '../src/gateway/index.ts';
 import type { ChunkTurn } from '../src/sources/chunks/upstream.ts';
 import { createSseDecoder, type SseFrame } from '../src/sse.ts';
 import type { Upstream } from '../src/turns/upstream.ts';
@@ -87,7 +87,11 @@ export function createTestGateway(
       const [, id] = /^Bearer (\w+)$/.exec(request.headers.get('authorization') ?? '') ?? [];
       return id === undefined ? null : { id };
     },
-    access: (user, sessionId) => (/^s\d/.test(sessionId) ? (ROLES[user.id] ?? null) : null),
+    access(user, sessionId) {
+      const chat = contractChatOf(sessionId);
+      if (chat) return chat.userId === user.id ? 'owner' : null;
+      return /^s\d/.test(sessionId) ? (ROLES[user.id] ?? null) : null;
+    },
     ...options,
     timing: { shutdownMs: 0, ...options.timing },
   });

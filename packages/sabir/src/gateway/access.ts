@@ -2,6 +2,7 @@ import { isObject } from '../chunk-shapes.ts';
 import { NOT_FOUND, NOT_SIGNED_IN, ORIGIN_REFUSED, SabirError } from '../errors.ts';
 import type { AnswerBy } from '../turns/question.ts';
 import type { User } from '../turns/upstream.ts';
+import { contractChatOf } from './contract-chat.ts';
 import type { RunHook } from './hook-error.ts';
 import type { ChatGatewayOptions, Role } from './options.ts';
 import { isTrustedPage } from './origin.ts';
@@ -59,10 +60,13 @@ export function createGuard(
 
 export type Guard = ReturnType<typeof createGuard>;
 
-/** Connections and answers are kept by it: people without one would share theirs. */
+/**
+ * Connections and answers are kept by it: people without one would share theirs. It becomes a part of session
+ * ids, which a lone surrogate cannot.
+ */
 function checkId({ id }: User): void {
-  if (typeof id === 'string' && id !== '') return;
-  throw new TypeError('authenticate gave a user whose id is not a string, or empty.');
+  if (typeof id === 'string' && id !== '' && id.isWellFormed()) return;
+  throw new TypeError('authenticate gave a user whose id is not a well-formed string, or empty.');
 }
 
 export type Admitted = { user: User; role: Role };
@@ -100,7 +104,8 @@ export type SessionRecord = {
 
 /**
  * `access` for people who keep sessions somewhere: owner, members, and orchestrators that are
- * their owner's alone.
+ * their owner's alone. A minted chat of `/api/chat` or `/api/onboarding` is its user's, and `find`
+ * is not asked for it.
  *
  * @example
  * access: sessionAccess((id) => database.findSession(id))
@@ -111,6 +116,8 @@ export function sessionAccess(
   ) => SessionRecord | null | undefined | Promise<SessionRecord | null | undefined>,
 ): (user: User, sessionId: string) => Promise<Role | null> {
   return async (user, sessionId) => {
+    const chat = contractChatOf(sessionId);
+    if (chat) return chat.userId === user.id ? 'owner' : null;
     const session = await find(sessionId);
     if (!session) return null;
     if (session.ownerId === user.id) return 'owner';

@@ -2,6 +2,7 @@ import type { Channel } from '../translator.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admitted, Guard } from './access.ts';
 import { type ChatPost, readChatPost } from './chat-post.ts';
+import type { ContractChat } from './contract-chat.ts';
 import type { ContractRoute, GatewayLimits, Role, RouteName, UpstreamOption } from './options.ts';
 import type { WireName } from './wires.ts';
 
@@ -63,6 +64,11 @@ export function createSessionRoute(sessionId: string, context: RouteContext): Ch
 /** A session's turns are kept under its own id, unless that looks like what other routes use. */
 export function sessionLogOf(sessionId: string): string {
   return sessionId.startsWith('[') ? routeLogOf('sessions', sessionId) : sessionId;
+}
+
+/** What the turns of a minted chat are kept under; its user's other chats on that route are there too. */
+export function contractLogOf({ route, userId }: ContractChat): string {
+  return userId === '' ? routeLogOf(route, 'public') : routeLogOf(route, 'user', userId);
 }
 
 /** Unambiguous whatever the names contain. */

@@ -23,6 +23,7 @@ import {
   type FinishedTurn,
   memoryTurnLog,
   type OnboardingBody,
+  sessionAccess,
 } from './index.ts';
 
 const NOT_FOUND = { status: 404, code: 'not-found' };
@@ -54,7 +55,8 @@ describe('a chat’s id', () => {
       const { conversationId, sessionId: told } = Object(reader.events()[0]?.data);
       expect(conversationId).toMatch(/^chat_[0-9a-z]{32,64}$/);
       expect(told).toBe(conversationId);
-      expect(run.turn).toMatchObject({ sessionId: conversationId, chatId: conversationId });
+      const session = `chat:carl:${conversationId}`;
+      expect(run.turn).toMatchObject({ sessionId: session, chatId: conversationId });
       ids.push(conversationId);
       expect((await carl.stop(conversationId)).status).toBe(202);
       await reader.ended;
@@ -70,8 +72,8 @@ describe('a chat’s id', () => {
     }
   });
 
-  it('that was minted is its maker’s: nobody is asked, and another’s chat is another', async () => {
-    const access = vi.fn(() => null);
+  it('that was minted is its maker’s: another’s chat of the same id is another', async () => {
+    const access = vi.fn(sessionAccess(() => null));
     const { agent, gateway, carl, first, run } = await startTurn({ access });
     run.delta('secret');
     await first.until(() => first.said());
@@ -91,7 +93,9 @@ describe('a chat’s id', () => {
     await first.ended;
     expect(first.said()).toBe('secret');
     expect((await carl.resume('chat_0')).status).toBe(404);
-    expect(access.mock.calls).toEqual([[{ id: 'carl' }, 'chat_0']]);
+    const asked = access.mock.calls.map(([{ id }, sessionId]) => `${id} ${sessionId}`);
+    const own = [`carl chat:carl:${CHAT_ID}`, `cora chat:cora:${CHAT_ID}`];
+    expect(new Set(asked)).toEqual(new Set([...own, 'carl chat_0']));
   });
 
   it('of any other form is a session’s: `access` says who may do what', async () => {
@@ -120,24 +124,25 @@ describe('a chat’s id', () => {
     expect(reader.types().at(-1)).toBe('done');
   });
 
-  it('is what the agent’s session is called, and `onFinish` gets it', async () => {
+  it('names the agent’s session, which `onFinish` gets; of a minted one, together with its user', async () => {
     const upstream = scriptedUpstream();
     const onFinish = vi.fn((_: FinishedTurn) => undefined);
     const gateway = createTestGateway(upstream, { onFinish });
     const carl = createContractUser(gateway, 'carl');
-    for (const [i, sessionId] of [CHAT_ID, 's1'].entries()) {
-      const response = await carl.post(contractBody('hi', { sessionId }));
+    for (const [i, chatId] of [CHAT_ID, 's1'].entries()) {
+      const sessionId = chatId === CHAT_ID ? `chat:carl:${CHAT_ID}` : 's1';
+      const response = await carl.post(contractBody('hi', { sessionId: chatId }));
       const open = await vi.waitUntil(() => upstream.opens[i]);
       expect([open.sessionId, open.user]).toEqual([sessionId, { id: 'carl' }]);
       open.succeed();
       const turn = await vi.waitUntil(() => open.session.turns[0]);
-      expect(turn.prompt).toMatchObject({ sessionId, chatId: sessionId });
+      expect(turn.prompt).toMatchObject({ sessionId, chatId });
       turn.close({ status: 'finished' });
       await readEvents(response);
       await vi.waitUntil(() => onFinish.mock.calls[i]);
       expect(onFinish.mock.calls[i]?.[0]).toMatchObject({
         sessionId,
-        chatId: sessionId,
+        chatId,
         user: { id: 'carl' },
       });
     }
@@ -157,10 +162,10 @@ describe('a chat’s id', () => {
       expect(await refusal(response)).toMatchObject(NOT_FOUND);
     }
     expect(enabled.mock.calls).toEqual([
-      [{ id: 'carl' }, CHAT_ID],
+      [{ id: 'carl' }, `chat:carl:${CHAT_ID}`],
       [{ id: 'carl' }, 's1'],
-      [{ id: 'carl' }, CHAT_ID],
-      [{ id: 'public' }, CHAT_ID],
+      [{ id: 'carl' }, `chat:carl:${CHAT_ID}`],
+      [{ id: 'public' }, `onboarding::${CHAT_ID}`],
     ]);
   });
 });

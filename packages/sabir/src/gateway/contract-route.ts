@@ -2,18 +2,22 @@ import { BAD_REQUEST, NOT_FOUND, SabirError } from '../errors.ts';
 import { createId } from '../id.ts';
 import type { User } from '../turns/upstream.ts';
 import { readChatPost } from './chat-post.ts';
-import { type ChatRoute, type Place, type RouteContext, routeLogOf } from './chat-route.ts';
+import {
+  type ChatRoute,
+  contractLogOf,
+  type Place,
+  type RouteContext,
+  routeLogOf,
+} from './chat-route.ts';
+import { contractSessionOf, isMinted } from './contract-chat.ts';
 import type { ContractRoute, Role } from './options.ts';
 
-/** What nobody else can guess, whoever made it: the client's own code may, to know it beforehand. */
-const MINTED = /^chat_[0-9a-z]{32,64}$/;
-
-/** Whoever it is. */
+/** The user of every request on a public route. */
 const ANYBODY: User = Object.freeze({ id: 'public' });
 
 /**
- * Chats that have no session around them. One with a minted id is its maker's alone: another user's
- * chat of the same id is another chat. Any other id is a session's, and `access` is asked.
+ * Chats that have no session around them. A chat with a minted id belongs to the user who sends it:
+ * another user's chat with the same id is another chat. Any other id is a session's.
  */
 export function createContractRoute(
   name: 'chat' | 'onboarding',
@@ -30,19 +34,23 @@ export function createContractRoute(
 
   async function placeOf(user: User, chatId: string, needed: Role): Promise<Place> {
     const place = {
-      ...{ user, chatId, sessionId: chatId, endpoint, route: name },
+      ...{ user, chatId, endpoint, route: name },
       upstream: upstream ?? context.upstream,
       ...(meta && { meta }),
     };
-    if (MINTED.test(chatId)) {
-      await guard.checkSwitch(user, chatId);
-      const names = isPublic ? ['public'] : ['user', user.id];
-      return { ...place, role: 'owner', logSession: routeLogOf(name, ...names) };
+    if (!isMinted(chatId)) {
+      // Without a user, `access` cannot tell whose session it is.
+      if (isPublic) throw new SabirError(NOT_FOUND);
+      const { role } = await guard.permit(user, chatId, needed);
+      const logSession = routeLogOf(name, 'session', chatId);
+      return { ...place, role, logSession, sessionId: chatId };
     }
-    // What has no owner could be anybody's session.
-    if (isPublic) throw new SabirError(NOT_FOUND);
-    const { role } = await guard.permit(user, chatId, needed);
-    return { ...place, role, logSession: routeLogOf(name, 'session', chatId) };
+    const chat = { route: name, userId: isPublic ? '' : user.id, chatId };
+    const sessionId = contractSessionOf(chat);
+    const minted = { ...place, sessionId, logSession: contractLogOf(chat) };
+    if (!isPublic) return { ...minted, role: (await guard.permit(user, sessionId, needed)).role };
+    await guard.checkSwitch(user, sessionId);
+    return { ...minted, role: 'owner' };
   }
 
   return {

@@ -10,14 +10,16 @@ import {
 } from '../errors.ts';
 import { createId } from '../id.ts';
 import { createMetricRegistry } from '../metrics.ts';
+import type { TurnInfo } from '../turns/log.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
 import { withoutContent } from '../turns/without-content.ts';
 import { within } from '../within.ts';
 import { createGuard } from './access.ts';
 import { readApprovals } from './approvals.ts';
-import { type ChatRoute, createSessionRoute, sessionLogOf } from './chat-route.ts';
+import { type ChatRoute, contractLogOf, createSessionRoute, sessionLogOf } from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
+import { contractChatOf } from './contract-chat.ts';
 import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
 import { createRunHook, loggable } from './hook-error.ts';
@@ -135,9 +137,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
       const here = runner.unstoredIn(sessionId);
-      const elsewhere = await unlessAway(
-        async () => (await log.live?.(sessionLogOf(sessionId))) ?? [],
-      );
+      const elsewhere = await unlessAway(() => liveIn(sessionId));
       const asked = session.history(user, channelOf(visit.url));
       const history = await within(timing.connectMs, asked, () => {
         throw new SabirError(UPSTREAM_UNREACHABLE, 'The agent took too long to give its history.');
@@ -158,6 +158,14 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       });
       return json(200, shown);
     });
+  }
+
+  /** The turns of a session that run in any gateway; those of a minted chat are kept by user and chat. */
+  async function liveIn(sessionId: string): Promise<TurnInfo[]> {
+    const chat = contractChatOf(sessionId);
+    const own = await log.live?.(sessionLogOf(sessionId));
+    const minted = chat && (await log.live?.(contractLogOf(chat), chat.chatId));
+    return [...(own ?? []), ...(minted ?? [])];
   }
 
   /** A history can be read while the store of the turns is away. */

@@ -29,6 +29,7 @@ export type {
   WaitingTurn,
 } from '../turns/upstream.ts';
 export { type SessionRecord, sessionAccess } from './access.ts';
+export { type ContractChat, contractChatOf } from './contract-chat.ts';
 export type { Cors } from './cors.ts';
 export { type ChatGateway, createChatGateway } from './gateway.ts';
 export { type JwtAuthOptions, jwtAuth } from './jwt-auth.ts';

@@ -54,7 +54,8 @@ function metaOf(
   }
 }
 
-/** What is known of a run before there is one. */
-export function placeMetaOf({ sessionId, chatId, endpoint }: Place): ContractMeta {
-  return { sessionId, conversationId: chatId, endpoint };
+/** What is known of a run before there is one. On a route of the contract, a client knows the chat's id only. */
+export function placeMetaOf({ route, sessionId, chatId, endpoint }: Place): ContractMeta {
+  const shownId = route === 'sessions' ? sessionId : chatId;
+  return { sessionId: shownId, conversationId: chatId, endpoint };
 }

@@ -3,6 +3,7 @@
  * port. Whatever comes is answered with a refusal or a closed connection, and good turns go on.
  */
 import { connect } from 'node:net';
+import { sessionAccess } from '../../src/gateway/index.ts';
 import { startSessionStack } from '../../src/runtimes/session-node.ts';
 import { memorySessionStore } from '../../src/session/index.ts';
 import { createSseDecoder } from '../../src/sse.ts';
@@ -26,7 +27,7 @@ async function startStack() {
     ...{ store: memorySessionStore(), driver: () => scriptedDriver(), shutdownMs: 200 },
     authenticate: ({ headers }) =>
       headers.get('authorization') === 'Bearer ann' ? { id: 'ann' } : null,
-    access: (_, sessionId) => (/^s\d$/.test(sessionId) ? 'owner' : null),
+    access: sessionAccess((sessionId) => (/^s\d$/.test(sessionId) ? { ownerId: 'ann' } : null)),
     admitRunner: ({ headers }) => headers.get('authorization') === 'Bearer runner-token',
     gateway: { routes: { onboarding: { public: true } }, timing: { disconnectGraceMs: 50 } },
     sessions: { timing: { lingerMs: 100, abortMs: 200, runnerGraceMs: 200 } },

@@ -2,7 +2,7 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { parseChatRequest } from '../../src/chat-request.ts';
 import { readChatPost } from '../../src/gateway/chat-post.ts';
-import { asUpstream, createChatGateway, jwtAuth } from '../../src/gateway/index.ts';
+import { asUpstream, createChatGateway, jwtAuth, sessionAccess } from '../../src/gateway/index.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/options.ts';
 import { channelOf, clientOf, cursorOf } from '../../src/gateway/visit.ts';
 import { wireOf } from '../../src/gateway/wires.ts';
@@ -230,7 +230,7 @@ function createFuzzedGateway(problems: string[]) {
   return createChatGateway({
     upstream,
     authenticate: ({ headers }) => (headers.has('authorization') ? { id: 'ann' } : null),
-    access: (_, sessionId) => (/^s\d/.test(sessionId) ? 'owner' : null),
+    access: sessionAccess((sessionId) => (/^s\d/.test(sessionId) ? { ownerId: 'ann' } : null)),
     routes: { onboarding: { public: true } },
     cors: { origins: ['http://page.test'], credentials: true },
     timing: { shutdownMs: 0, disconnectGraceMs: 100 },
