@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
 
 export { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
+export { watchProcess } from './process-metrics.ts';
 
 export type ServeOptions = ListenerOptions & {
   fetch: Fetch;

@@ -12,6 +12,7 @@ import {
 } from '../errors.ts';
 import type { Cors, Role } from '../gateway/index.ts';
 import { isTrustedPage } from '../gateway/origin.ts';
+import { createMetricRegistry, type MetricRegistry } from '../metrics.ts';
 import {
   type ClientInfo,
   SessionAgent,
@@ -19,10 +20,12 @@ import {
   type SessionStore,
   type SessionTiming,
 } from '../session/index.ts';
+import { watchStore } from '../session/watched-store.ts';
 import type { Logger } from '../translator.ts';
 import { startTimeout, type Timer } from '../turns/timers.ts';
 import type { User } from '../turns/upstream.ts';
 import { toUrl } from './node-listener.ts';
+import { createSessionMetrics } from './session-metrics.ts';
 import { toSessionSocket, watchSocket } from './session-sockets.ts';
 
 export type SessionServerOptions = {
@@ -42,6 +45,12 @@ export type SessionServerOptions = {
   cors?: Cors;
   timing?: Partial<SessionTiming & { pingMs: number; lingerMs: number }>;
   limits?: Partial<SessionLimits & { runnerFrameBytes: number }>;
+  /**
+   * Where this server's metrics are registered. Share it with the gateway on the same port.
+   *
+   * @default a registry of its own
+   */
+  metrics?: MetricRegistry;
   logger?: Logger;
 };
 
@@ -52,6 +61,9 @@ export type SessionServer = {
   readonly sessionCount: number;
   /** How many clients are in them. */
   readonly clientCount: number;
+  readonly metrics: MetricRegistry;
+  /** Why no more sessions should be sent here; empty while all is well. For a gateway's `ready`. */
+  problems(): string[];
   /** Takes up what was under way when the process ended. Call it when runners can connect. */
   recover(): void;
   /** Takes no more prompts, waits for what runs, and lets everybody go. */
@@ -69,9 +81,15 @@ const REASONS: Record<number, string> = {
 };
 
 export function createSessionServer(options: SessionServerOptions): SessionServer {
-  const { store, logger, timing = {}, limits = {} } = options;
+  const { logger, timing = {}, limits = {}, metrics = createMetricRegistry() } = options;
   const { pingMs = 30_000, lingerMs = 60_000 } = timing;
   const agents = new Map<string, SessionAgent>();
+  const counts = createSessionMetrics(metrics, agents, options.store);
+  const watched = watchStore(options.store, {
+    onError: () => counts.storageErrors.add(),
+    now: () => performance.now(),
+  });
+  const { store } = watched;
   const leaving = new Map<string, Timer>();
   const maxPayload = Math.max(limits.promptBytes ?? 0, limits.runnerFrameBytes ?? 64_000_000);
   const sockets = new WebSocketServer({
@@ -88,6 +106,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     const agent = new SessionAgent({
       ...{ sessionId, storage: store.open(sessionId), timing, limits },
       onRunnerWanted: () => queueMicrotask(() => callRunner(sessionId)),
+      onTurnEnd: (reason) => counts.turns.add({ reason }),
       onIdle: () => {
         lingerIfEmpty(agent);
         if (isClosing && isQuiet()) onQuiet?.();
@@ -211,6 +230,11 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     get clientCount() {
       return [...agents.values()].reduce((sum, { clientCount }) => sum + clientCount, 0);
     },
+    metrics,
+    problems: () => [
+      ...(isClosing ? ['closing'] : []),
+      ...(watched.isFailing ? ['storage-failing'] : []),
+    ],
     recover() {
       for (const sessionId of store.unfinished()) lingerIfEmpty(agentOf(sessionId));
     },

@@ -102,6 +102,8 @@ export const SQL = {
 
   listSessions: 'SELECT id, updated_at FROM sessions ORDER BY updated_at DESC LIMIT ?',
   unfinishedSessions: `SELECT DISTINCT session FROM turns WHERE status <> 'ended'`,
+  databaseBytes:
+    'SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()',
   deleteSession: 'DELETE FROM sessions WHERE id = ?',
   holdSession: 'INSERT INTO sessions (id, updated_at) VALUES (?, ?) ON CONFLICT DO NOTHING',
   touchSession: `INSERT INTO sessions (id, updated_at) VALUES (?, ?)

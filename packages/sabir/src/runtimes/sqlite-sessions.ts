@@ -71,6 +71,7 @@ export function sqliteSessionStore(options: SqliteSessionStoreOptions): SessionS
       }));
     },
     unfinished: () => queries.unfinishedSessions.all().map(({ session }) => toText(session)),
+    storedBytes: () => Number(queries.databaseBytes.first()?.bytes),
     delete: (sessionId) => void queries.deleteSession.run(sessionId),
     close() {
       // Also brings what is in the write-ahead log into the file, and removes the log.

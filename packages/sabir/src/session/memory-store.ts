@@ -104,6 +104,10 @@ export function memorySessionStore(options: MemorySessionStoreOptions = {}): Ses
       assertOpen();
       return [...kept].filter(([, session]) => openTurnsOf(session).length > 0).map(([id]) => id);
     },
+    storedBytes() {
+      assertOpen();
+      return [...kept.values()].reduce((sum, session) => sum + bytesOf(session), 0);
+    },
     delete(sessionId) {
       const session = sessions.find(sessionId);
       if (!session) return;
@@ -251,6 +255,20 @@ function createSession(updatedAt: number): Session {
     participants: new Map(),
     values: new Map(),
   };
+}
+
+/** As if every character took one byte. */
+function bytesOf({ messages, turns, questions, participants, values }: Session): number {
+  let bytes = 0;
+  for (const { json } of messages.values()) bytes += json.length;
+  for (const { asked, events } of turns.values()) {
+    bytes += asked.length;
+    for (const entry of events) bytes += entry.events.length;
+  }
+  for (const map of [questions, participants, values]) {
+    for (const text of map.values()) bytes += text.length;
+  }
+  return bytes;
 }
 
 function turnOf(session: Session, turnId: string): StoredTurn | undefined {

@@ -67,6 +67,8 @@ export type SessionAgentOptions = {
   onRunnerWanted?(): void;
   /** A turn has ended, and nothing waits. */
   onIdle?(): void;
+  /** A turn has ended, for this reason. */
+  onTurnEnd?(reason: 'end_turn' | 'error' | 'canceled'): void;
   logger?: Logger;
 };
 

@@ -59,7 +59,8 @@ export class SessionAgent {
   #isClosed = false;
 
   constructor(options: SessionAgentOptions) {
-    const { sessionId, storage, clock = systemClock, onRunnerWanted, onIdle, logger } = options;
+    const { sessionId, storage, clock = systemClock, onRunnerWanted, logger } = options;
+    const { onIdle, onTurnEnd } = options;
     this.sessionId = sessionId;
     this.#options = { ...options, clock };
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
@@ -69,7 +70,18 @@ export class SessionAgent {
     this.#clients = clients;
     this.#guard = createGuard(sessionId, logger);
     this.#turns = new SessionTurns({
-      ...{ sessionId, storage, clients, clock, timing, limits, onRunnerWanted, onIdle, logger },
+      ...{
+        sessionId,
+        storage,
+        clients,
+        clock,
+        timing,
+        limits,
+        onRunnerWanted,
+        onIdle,
+        onTurnEnd,
+        logger,
+      },
       guard: this.#guard,
     });
   }
@@ -80,6 +92,14 @@ export class SessionAgent {
 
   get isRunnerConnected(): boolean {
     return this.#turns.runner.isConnected;
+  }
+
+  get isRunning(): boolean {
+    return this.#turns.running !== undefined;
+  }
+
+  get queuedPrompts(): number {
+    return this.#turns.queue.size;
   }
 
   /** Nothing runs and nothing waits. */

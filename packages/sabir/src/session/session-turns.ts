@@ -13,6 +13,7 @@ import { historyBefore } from './latest-messages.ts';
 import { createOpenQuestions, toAnswerCommand } from './open-questions.ts';
 import type {
   Clock,
+  SessionAgentOptions,
   SessionLimits,
   SessionSocket,
   SessionTiming,
@@ -39,6 +40,7 @@ type SessionTurnsOptions = {
   limits: SessionLimits;
   onRunnerWanted?: (() => void) | undefined;
   onIdle?: (() => void) | undefined;
+  onTurnEnd: SessionAgentOptions['onTurnEnd'] | undefined;
   logger?: Logger | undefined;
 };
 
@@ -384,7 +386,7 @@ export class SessionTurns {
   #end(finalize: TurnEnd): void {
     const current = this.#current;
     if (!current) return;
-    const { storage, clients, clock, onIdle } = this.#options;
+    const { storage, clients, clock, onIdle, onTurnEnd } = this.#options;
     const { running } = current;
     const { turnId } = running.turn;
     this.#current = undefined;
@@ -394,6 +396,7 @@ export class SessionTurns {
     if (!running.isCreated) running.push({ type: 'message.create' });
     running.push({ type: 'message.finalize', ...finalize });
     const { reason, error } = finalize;
+    onTurnEnd?.(reason);
     try {
       running.finish(() => {
         this.questions.withdraw(turnId);

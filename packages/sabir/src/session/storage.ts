@@ -132,6 +132,8 @@ export interface SessionStore {
   list(limit?: number): { sessionId: string; updatedAt: number }[];
   /** Those with a turn that has not ended: after a restart they are to be looked after. */
   unfinished(): string[];
+  /** About how many bytes all sessions take. */
+  storedBytes(): number;
   /** All of it. A storage that was opened for it goes on, with nothing in it. */
   delete(sessionId: string): void;
   /** Lets go of whatever is held. Whatever is called after that throws. */

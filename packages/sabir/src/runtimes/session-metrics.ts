@@ -1,0 +1,44 @@
+/** What a session server counts; the kit is in `../metrics.ts`. */
+import type { MetricRegistry } from '../metrics.ts';
+import type { SessionAgent, SessionStore } from '../session/index.ts';
+
+export type SessionMetrics = ReturnType<typeof createSessionMetrics>;
+
+/** `sessions` are those in memory: they are looked at when somebody scrapes. */
+export function createSessionMetrics(
+  registry: MetricRegistry,
+  sessions: ReadonlyMap<string, SessionAgent>,
+  store: SessionStore,
+) {
+  function sum(name: string, help: string, of: (session: SessionAgent) => number): void {
+    registry.gauge(name, help, () => {
+      let total = 0;
+      for (const session of sessions.values()) total += of(session);
+      return total;
+    });
+  }
+
+  registry.gauge('sabir_sessions', 'Sessions in memory.', () => sessions.size);
+  sum('sabir_session_clients', 'Clients on sockets of sessions.', (one) => one.clientCount);
+  sum('sabir_session_runners', 'Runners that are connected.', (one) =>
+    one.isRunnerConnected ? 1 : 0,
+  );
+  sum('sabir_session_queued_prompts', 'Prompts that wait in line.', (one) => one.queuedPrompts);
+  sum('sabir_session_running_turns', 'Turns that run in sessions.', (one) =>
+    one.isRunning ? 1 : 0,
+  );
+  registry.gauge('sabir_session_stored_bytes', 'What the session store holds.', () =>
+    store.storedBytes(),
+  );
+  return {
+    turns: registry.counter(
+      'sabir_session_turns_total',
+      'Turns of sessions that ended, by reason.',
+      [{ reason: 'end_turn' }, { reason: 'canceled' }, { reason: 'error' }],
+    ),
+    storageErrors: registry.counter(
+      'sabir_session_storage_errors_total',
+      'Reads and writes of the session store that failed.',
+    ),
+  };
+}
