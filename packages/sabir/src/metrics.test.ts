@@ -29,6 +29,16 @@ describe('a metric registry', () => {
     ]);
   });
 
+  it('names the global limits that are reached', () => {
+    const registry = createMetricRegistry();
+    let use = 2;
+    registry.limit('turns', { max: 3, use: () => use, isGlobal: true });
+    registry.limit('turns_per_user', { max: 1, use: () => use });
+    expect(registry.reachedLimits()).toEqual([]);
+    use = 3;
+    expect(registry.reachedLimits()).toEqual(['turns']);
+  });
+
   it('counts label sets past 200 together', () => {
     const registry = createMetricRegistry();
     const events = registry.counter('events_total', 'Events.', []);

@@ -16,6 +16,8 @@ export type LimitUse = {
    * Leave it out where nothing is held, such as for the size of a body.
    */
   use?(): number;
+  /** It is one for the whole process: at this limit, `/readyz` says that it is not ready. */
+  isGlobal?: true;
 };
 
 /** A gateway and a session server can share one; an application can add its own metrics. */
@@ -30,6 +32,8 @@ export interface MetricRegistry {
    * name as the label `limit`. Gives the function to call for each refusal.
    */
   limit(name: string, limit: LimitUse): () => void;
+  /** The names of the global limits that are reached. */
+  reachedLimits(): string[];
   /** What `GET /metrics` answers. */
   toText(): string;
 }
@@ -42,6 +46,7 @@ const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 30, 60,
 
 export function createMetricRegistry(): MetricRegistry {
   const families = new Map<string, Family>();
+  const globalLimits = new Map<string, () => boolean>();
 
   function register(
     { name, help, type, key = '' }: { name: string; help: string; type: string; key?: string },
@@ -96,11 +101,12 @@ export function createMetricRegistry(): MetricRegistry {
     };
   }
 
-  function limit(name: string, { max, use }: LimitUse): () => void {
+  function limit(name: string, { max, use, isGlobal }: LimitUse): () => void {
     const labels = { limit: name };
     const key = labelText(labels);
     const refusals = { name: 'sabir_limit_refusals_total', help: 'Refusals, by limit.', key };
     let refused = 0;
+    if (use && isGlobal) globalLimits.set(name, () => use() >= max);
     if (use) gauge('sabir_limit_use', 'What is in use now, by limit.', use, labels);
     gauge('sabir_limit_max', 'What is allowed, by limit.', () => max, labels);
     register({ ...refusals, type: 'counter' }, () => [[key, refused]]);
@@ -111,6 +117,8 @@ export function createMetricRegistry(): MetricRegistry {
 
   return {
     ...{ counter, gauge, histogram, limit },
+    reachedLimits: () =>
+      [...globalLimits].filter(([, isReached]) => isReached()).map(([name]) => name),
     toText: () => [...families].map(([name, family]) => familyText(name, family)).join(''),
   };
 }

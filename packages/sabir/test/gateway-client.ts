@@ -9,6 +9,7 @@ import { asUpstream, contractChatOf, createChatGateway } from '../src/gateway/in
 import type { ChunkTurn } from '../src/sources/chunks/upstream.ts';
 import { createSseDecoder, type SseFrame } from '../src/sse.ts';
 import type { Upstream } from '../src/turns/upstream.ts';
+import { parseMetrics } from './parse-metrics.ts';
 
 /** What each of these people may do in the sessions `s1` and `s2`; nobody else exists. */
 const ROLES: Record<string, Role> = {
@@ -135,14 +136,7 @@ export function createUser(gateway: ChatGateway, token: string | undefined, sess
     messages: () => send('GET', `${session}/messages`),
     channels: () => send('GET', `${session}/channels`),
     async metrics(): Promise<Record<string, number>> {
-      const text = await (await send('GET', '/metrics')).text();
-      const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-      return Object.fromEntries(
-        lines.map((line) => {
-          const at = line.lastIndexOf(' ');
-          return [line.slice(0, at), Number(line.slice(at + 1))];
-        }),
-      );
+      return parseMetrics(await (await send('GET', '/metrics')).text());
     },
   };
 }

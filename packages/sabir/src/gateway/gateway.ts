@@ -26,6 +26,7 @@ import { createRunHook, loggable } from './hook-error.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
+import { createReadiness } from './readiness.ts';
 import { json, toErrorResponse } from './responses.ts';
 import { createSleepWatch } from './sleep-watch.ts';
 import { createTurnRunner } from './turn-runner.ts';
@@ -88,6 +89,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     if (route) contractRoutes.set(name, createContractRoute(name, route, context));
   }
   let closing: Promise<void> | undefined;
+  const showReadiness = createReadiness({
+    ...{ log, registry, logger, ready: options.ready },
+    isClosing: () => closing !== undefined,
+  });
 
   /** A question may be for somebody else, who comes later: it does not end with its asker's visit. */
   async function isWaiting(turnId: string, lastSeq: number | undefined): Promise<boolean> {
@@ -202,6 +207,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       const status = closing ? 503 : 200;
       return [get(async () => json(status, { status: closing ? 'closing' : 'ok' }))];
     }
+    if (pathname === '/readyz') return [get(showReadiness)];
     if (pathname === '/metrics') return [get(showMetrics)];
     if (!pathname.startsWith(`${base}/`)) return [];
     const [name, ...rest] = pathname.slice(base.length + 1).split('/');
@@ -238,7 +244,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     if (found.length === 0) throw new SabirError(NOT_FOUND);
     if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
     // Load balancers like to ask with HEAD; a stream cannot be asked for that way.
-    const isProbe = url.pathname === '/healthz' || url.pathname === '/metrics';
+    const isProbe = PROBES.has(url.pathname);
     const asked = isProbe && request.method === 'HEAD' ? 'GET' : request.method;
     const route = found.find(({ method }) => method === asked);
     if (!route) {
@@ -289,6 +295,9 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     },
   };
 }
+
+/** For machines: they answer `HEAD` too, and while the gateway closes. */
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 function checkOptions(options: ChatGatewayOptions): void {
   for (const name of ['upstream', 'authenticate', 'access'] as const) {

@@ -106,6 +106,14 @@ export interface ChatGatewayOptions {
   /** What a person is shown of the agent's own errors. */
   errorText?(error: unknown): string;
   /**
+   * What else has to work before this process gets requests: gives the reasons why it does not, as
+   * short codes that anybody may read, at `GET /readyz`. Asked at most once a second; one that throws
+   * or takes longer than a second is the reason `check-failed`.
+   *
+   * @default nothing else
+   */
+  ready?(): readonly string[] | Promise<readonly string[]>;
+  /**
    * Where this gateway's metrics are registered: `createMetricRegistry()`. Share it with a session
    * server, or add metrics of your own, and `GET /metrics` shows all of them.
    *

@@ -30,6 +30,7 @@ const GETS = [
   '/api/sessions/s1/messages',
   '/api/sessions/s1/channels',
   '/healthz',
+  '/readyz',
   '/metrics',
 ];
 
@@ -83,7 +84,7 @@ describe('addresses', () => {
   });
 
   it('answers HEAD where machines ask, and nowhere else', async () => {
-    for (const path of ['/healthz', '/metrics']) {
+    for (const path of ['/healthz', '/readyz', '/metrics']) {
       expect((await fetchAt(path, 'HEAD')).status).toBe(200);
     }
     expect((await fetchAt('/api/sessions/s1/messages', 'HEAD')).status).toBe(405);

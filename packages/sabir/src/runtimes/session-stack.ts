@@ -6,6 +6,7 @@ import {
   createChatGateway,
   type Role,
 } from '../gateway/index.ts';
+import { createMetricRegistry } from '../metrics.ts';
 import type { AgentDriver, SessionStore } from '../session/index.ts';
 import { agentOpsUpstream } from '../sources/agent-ops/index.ts';
 import type { Logger } from '../translator.ts';
@@ -13,6 +14,7 @@ import type { User } from '../turns/upstream.ts';
 import { createLocalRunners, type LocalRunners } from './local-runners.ts';
 import { type RunningServer, serve } from './node.ts';
 import { createPasses } from './passes.ts';
+import { watchProcess } from './process-metrics.ts';
 import {
   createSessionServer,
   type SessionServer,
@@ -67,11 +69,13 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
   const { store, driver, port = 0, host = '127.0.0.1', shutdownMs = 5_000, logger } = options;
   const { authenticate = onlyFrom(host), access = () => 'owner' as const } = options;
   const passes = createPasses();
+  const metrics = options.gateway?.metrics ?? createMetricRegistry();
   let own = '';
 
   const sessions = createSessionServer({
     ...options.sessions,
     store,
+    metrics,
     authenticate: (request) => passes.read(tokenOf(request)) ?? authenticate(request),
     access,
     admitRunner: (request, sessionId) =>
@@ -92,6 +96,8 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
     authenticate,
     access,
     timing: { shutdownMs, ...options.gateway?.timing },
+    metrics,
+    ready: async () => [...sessions.problems(), ...((await options.gateway?.ready?.()) ?? [])],
     ...(logger && { logger }),
   });
 
@@ -116,6 +122,7 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
     ...(logger && { logger }),
   });
   sessions.recover();
+  const stopWatching = watchProcess(metrics);
 
   let closing: Promise<void> | undefined;
   return {
@@ -125,6 +132,7 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
         await Promise.all([gateway.close(), sessions.close(shutdownMs)]);
         await runners.close();
         await server.close();
+        stopWatching();
       })();
       return closing;
     },
