@@ -20,8 +20,9 @@ const ROOMS = [
     'sse.ts',
     'chat-request.ts',
     'partial-json.ts',
+    'without-content.ts',
   ],
-  ['accumulator.ts', 'audit.ts', 'verify-shape.ts', 'message-writer.ts'],
+  ['accumulator.ts', 'audit.ts', 'safe-logger.ts', 'verify-shape.ts', 'message-writer.ts'],
   ['verify.ts', 'fold-tools.ts', 'live-log.ts', 'sse-response.ts'],
   ['fold.ts'],
   // What a source behind the gateway has to keep to; the rest of the room stands below.

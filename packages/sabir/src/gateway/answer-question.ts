@@ -8,7 +8,7 @@ import {
 } from '../errors.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import { hasExpired, type Question, questionOf } from '../turns/question.ts';
-import { withoutContent } from '../turns/without-content.ts';
+import { withoutContent } from '../without-content.ts';
 import { type Admitted, mayAnswer } from './access.ts';
 
 /** How an answer fared: accepted, or too late. */

@@ -3,7 +3,7 @@ import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import type { Question } from '../turns/question.ts';
-import { withoutContent } from '../turns/without-content.ts';
+import { withoutContent } from '../without-content.ts';
 import { mayAnswer, mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
 import { toAnswer } from './answer-question.ts';

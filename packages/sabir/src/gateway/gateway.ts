@@ -10,11 +10,12 @@ import {
 } from '../errors.ts';
 import { createId } from '../id.ts';
 import { createMetricRegistry } from '../metrics.ts';
+import { toSafeLogger } from '../safe-logger.ts';
 import type { TurnInfo } from '../turns/log.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
-import { withoutContent } from '../turns/without-content.ts';
 import { within } from '../within.ts';
+import { withoutContent } from '../without-content.ts';
 import { createGuard } from './access.ts';
 import { readApprovals } from './approvals.ts';
 import { type ChatRoute, contractLogOf, createSessionRoute, sessionLogOf } from './chat-route.ts';
@@ -57,7 +58,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   checkOptions(options);
   const timing = { ...DEFAULT_TIMING, ...options.timing };
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const { routes = {}, logger } = options;
+  const { routes = {} } = options;
+  const logger = toSafeLogger(options.logger);
   const base = (routes.base ?? '/api').replace(/\/+$/, '');
   const log = options.log ?? memoryTurnLog();
   const { metrics: registry = createMetricRegistry() } = options;
@@ -68,6 +70,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const viewers = createViewers(timing.disconnectGraceMs, stopUnwatched);
   const runner = createTurnRunner({
     ...options,
+    ...(logger && { logger }),
     log,
     timing,
     limits,

@@ -1,10 +1,17 @@
 import { HOOK_TIMEOUT, SabirError } from '../errors.ts';
-import { withoutContent } from '../turns/without-content.ts';
 import { within } from '../within.ts';
+import { withoutContent, withText } from '../without-content.ts';
 import type { GatewayMetrics } from './metrics.ts';
 
-/** An error of a hook that has seen no message: all of it may be logged. */
-class HookError extends Error {}
+/** An error of a hook, which has seen no message. */
+class HookError extends Error {
+  readonly hook: string;
+
+  constructor(hook: string, cause: unknown) {
+    super('A hook failed.', { cause });
+    this.hook = hook;
+  }
+}
 
 /** Runs a hook of the application, by its name. */
 export type RunHook = <T>(name: string, run: () => T | Promise<T>) => Promise<T>;
@@ -19,16 +26,17 @@ export function createRunHook(hookMs: number, metrics: GatewayMetrics): RunHook 
       });
     } catch (cause) {
       if (cause instanceof SabirError) throw cause;
-      throw new HookError('A hook failed.', { cause });
+      throw new HookError(hook, cause);
     }
   };
 }
 
 /**
- * What may be logged of an error that a request ran into. Our own say nothing of messages; those of
- * a history or a log may quote them.
+ * What may be logged of an error that a request ran into: of a hook its text too, because it has seen no
+ * message; of `authenticate` not, because it has seen a token.
  */
 export function loggable(error: unknown): unknown {
-  if (error instanceof HookError) return error.cause;
-  return error instanceof SabirError ? error : withoutContent(error);
+  if (!(error instanceof HookError)) return error;
+  const { hook, cause } = error;
+  return { hook, ...(hook === 'authenticate' ? withoutContent(cause) : withText(cause)) };
 }

@@ -2,8 +2,8 @@ import { LOG_UNAVAILABLE } from '../errors.ts';
 import type { MetricRegistry } from '../metrics.ts';
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog } from '../turns/log.ts';
-import { withoutContent } from '../turns/without-content.ts';
 import { within } from '../within.ts';
+import { withoutContent } from '../without-content.ts';
 import { json } from './responses.ts';
 
 type ReadinessOptions = {

@@ -1,6 +1,7 @@
 /** Runners in the same process as the sessions they serve: each comes when its session wants it. */
 import { WebSocket } from 'ws';
 import { type AgentDriver, Runner, type RunnerOptions } from '../session/index.ts';
+import { withText } from '../without-content.ts';
 
 export type LocalRunnersOptions = Omit<RunnerOptions, 'sessionId' | 'driver' | 'WebSocket'> & {
   /** The agent of a session; made when there is something to do. */
@@ -15,8 +16,8 @@ export function createLocalRunners({ driver, ...options }: LocalRunnersOptions) 
   async function dismiss(sessionId: string): Promise<void> {
     const runner = runners.get(sessionId);
     runners.delete(sessionId);
-    const end = Promise.resolve(runner?.close()).catch((error: Error) => {
-      options.logger?.warn('a runner did not close', { sessionId, error: error.message });
+    const end = Promise.resolve(runner?.close()).catch((error: unknown) => {
+      options.logger?.warn('a runner did not close', { sessionId, error });
     });
     closing.add(end);
     await end;
@@ -35,8 +36,9 @@ export function createLocalRunners({ driver, ...options }: LocalRunnersOptions) 
         runners.set(sessionId, runner);
         runner.start();
       } catch (error) {
-        const { message } = error as Error;
-        options.logger?.error?.('an agent could not be made', { sessionId, error: message });
+        options.logger?.error?.('an agent could not be made', {
+          ...{ sessionId, error: withText(error) },
+        });
       }
     },
     dismiss: (sessionId: string) => void dismiss(sessionId),

@@ -1,6 +1,7 @@
 /** The bridge between node:http and web `Request`/`Response`. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { BAD_REQUEST, INTERNAL_ERROR } from '../errors.ts';
+import { toSafeLogger } from '../safe-logger.ts';
 import type { Logger } from '../translator.ts';
 
 export type Fetch = (request: Request) => Response | Promise<Response>;
@@ -27,17 +28,10 @@ const BAD_METHOD = 'Use a method and headers that fetch() can send.';
  */
 export function toNodeListener(fetch: Fetch, options: ListenerOptions = {}): RequestListener {
   const { stallMs = 60_000 } = options;
+  const logger = toSafeLogger(options.logger ?? console);
   // Node's `request.signal` never fires once the request itself has been collected, so a request
   // stays within reach for as long as its response runs.
   const running = new Set<Request>();
-
-  function complain(error: unknown): void {
-    try {
-      (options.logger ?? console).error?.('a request failed', { error });
-    } catch {
-      // A logger that throws does not change the answer.
-    }
-  }
 
   async function answer(
     request: Request,
@@ -72,7 +66,7 @@ export function toNodeListener(fetch: Fetch, options: ListenerOptions = {}): Req
       await answer(request, outgoing, gone);
     } catch (error) {
       if (gone.aborted) return;
-      complain(error);
+      logger?.error('a request failed', { error });
       // Half an answer must not look like a whole one.
       if (outgoing.headersSent) outgoing.destroy();
       else refuse(outgoing, INTERNAL_ERROR);

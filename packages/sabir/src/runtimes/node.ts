@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { toSafeLogger } from '../safe-logger.ts';
 import { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
 
 export { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
@@ -41,6 +42,7 @@ export type RunningServer = {
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { fetch, port = 0, host = '127.0.0.1', signal, shutdownMs = 5_000 } = options;
+  const logger = toSafeLogger(options.logger ?? console);
   signal?.throwIfAborted();
   const server = createServer(
     {
@@ -57,9 +59,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const connections = trackConnections(server);
   const actualPort = await listen(server, port, host);
   // Without a listener, a connection that could not be accepted would end the process.
-  server.on('error', (error) =>
-    (options.logger ?? console).error?.('the server failed', { error }),
-  );
+  server.on('error', (error) => logger?.error('the server failed', { error }));
 
   let closing: Promise<void> | undefined;
   const close = () => {

@@ -13,6 +13,7 @@ import {
 import type { Cors, Role } from '../gateway/index.ts';
 import { isTrustedPage } from '../gateway/origin.ts';
 import { createMetricRegistry, type MetricRegistry } from '../metrics.ts';
+import { toSafeLogger } from '../safe-logger.ts';
 import {
   type ClientInfo,
   SessionAgent,
@@ -24,6 +25,7 @@ import { watchStore } from '../session/watched-store.ts';
 import type { Logger } from '../translator.ts';
 import { startTimeout, type Timer } from '../turns/timers.ts';
 import type { User } from '../turns/upstream.ts';
+import { withText } from '../without-content.ts';
 import { toUrl } from './node-listener.ts';
 import { createSessionMetrics } from './session-metrics.ts';
 import { toSessionSocket, watchSocket } from './session-sockets.ts';
@@ -81,7 +83,8 @@ const REASONS: Record<number, string> = {
 };
 
 export function createSessionServer(options: SessionServerOptions): SessionServer {
-  const { logger, timing = {}, limits = {}, metrics = createMetricRegistry() } = options;
+  const { timing = {}, limits = {}, metrics = createMetricRegistry() } = options;
+  const logger = toSafeLogger(options.logger);
   const { pingMs = 30_000, lingerMs = 60_000 } = timing;
   const agents = new Map<string, SessionAgent>();
   const counts = createSessionMetrics(metrics, agents, options.store);
@@ -121,8 +124,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     try {
       options.onRunnerWanted?.(sessionId);
     } catch (error) {
-      const { message } = error as Error;
-      logger?.error?.('no runner could be called', { sessionId, error: message });
+      logger?.error('no runner could be called', { sessionId, error: withText(error) });
     }
   }
 
@@ -219,8 +221,8 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     upgrade(incoming, raw, head) {
       // It may go away while we ask who it is, and while it is told that it may not come in.
       raw.on('error', () => raw.destroy());
-      upgrade(incoming, raw, head).catch((error: Error) => {
-        logger?.error?.('a connection could not be accepted', { error: error.name });
+      upgrade(incoming, raw, head).catch((error: unknown) => {
+        logger?.error('a connection could not be accepted', { error });
         refuse(raw, INTERNAL_ERROR);
       });
     },

@@ -7,6 +7,7 @@ import {
   type Role,
 } from '../gateway/index.ts';
 import { createMetricRegistry } from '../metrics.ts';
+import { toSafeLogger } from '../safe-logger.ts';
 import type { AgentDriver, SessionStore } from '../session/index.ts';
 import { agentOpsUpstream } from '../sources/agent-ops/index.ts';
 import type { Logger } from '../translator.ts';
@@ -66,7 +67,8 @@ const LOCAL = { id: 'local' };
  * const { url, close } = await startSessionStack({ store, driver: () => openCodeDriver() });
  */
 export async function startSessionStack(options: SessionStackOptions): Promise<SessionStack> {
-  const { store, driver, port = 0, host = '127.0.0.1', shutdownMs = 5_000, logger } = options;
+  const { store, driver, port = 0, host = '127.0.0.1', shutdownMs = 5_000 } = options;
+  const logger = toSafeLogger(options.logger);
   const { authenticate = onlyFrom(host), access = () => 'owner' as const } = options;
   const passes = createPasses();
   const metrics = options.gateway?.metrics ?? createMetricRegistry();

@@ -229,7 +229,10 @@ describe('runners in the process of their sessions', () => {
     ann.send({ type: 'prompt', content: 'text', turnId: 't1' });
     expect(await ann.until(isEnd('t1'))).toMatchObject({ code: 'runner-absent' });
     expect(lines).toMatchObject([
-      { level: 'error', details: { sessionId: 's', error: 'There is no such agent.' } },
+      {
+        level: 'error',
+        details: { sessionId: 's', error: { message: 'There is no such agent.' } },
+      },
     ]);
     ann.send({ type: 'prompt', content: 'text', turnId: 't2' });
     expect(await ann.until(isEnd('t2'))).toMatchObject({ reason: 'end_turn' });

@@ -1,4 +1,5 @@
 import { createId } from '../id.ts';
+import { toSafeLogger } from '../safe-logger.ts';
 import {
   connect,
   type Socket,
@@ -75,7 +76,8 @@ export class Runner implements SocketListener {
   #isLeaving = false;
 
   constructor(options: RunnerOptions) {
-    this.#options = options;
+    const logger = toSafeLogger(options.logger);
+    this.#options = { ...options, ...(logger && { logger }) };
   }
 
   get isConnected(): boolean {
@@ -110,8 +112,8 @@ export class Runner implements SocketListener {
 
   async #closeDriver(): Promise<void> {
     const { driver, logger, stopMs = 5_000 } = this.#options;
-    const closing = (async () => driver.close?.())().catch((error: Error) => {
-      logger?.warn('an agent did not close', { driver: driver.name, why: error.message });
+    const closing = (async () => driver.close?.())().catch((error: unknown) => {
+      logger?.warn('an agent did not close', { driver: driver.name, error });
     });
     await within(stopMs, closing);
   }
@@ -173,7 +175,7 @@ export class Runner implements SocketListener {
       this.#greet(socket);
     } catch (error) {
       if (signal.aborted) return;
-      logger?.warn('the runner cannot reach its session', { why: (error as Error).message });
+      logger?.warn('the runner cannot reach its session', { error });
       this.#connectLater();
     }
   }

@@ -11,6 +11,7 @@ import {
   SHUTTING_DOWN,
 } from '../errors.ts';
 import { createId } from '../id.ts';
+import { toSafeLogger } from '../safe-logger.ts';
 import type { SessionMessage } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
 import { type Client, type ClientInfo, createClients, isIn, toConnectedUser } from './clients.ts';
@@ -59,10 +60,11 @@ export class SessionAgent {
   #isClosed = false;
 
   constructor(options: SessionAgentOptions) {
-    const { sessionId, storage, clock = systemClock, onRunnerWanted, logger } = options;
+    const { sessionId, storage, clock = systemClock, onRunnerWanted } = options;
+    const logger = toSafeLogger(options.logger);
     const { onIdle, onTurnEnd } = options;
     this.sessionId = sessionId;
-    this.#options = { ...options, clock };
+    this.#options = { ...options, clock, ...(logger && { logger }) };
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     const timing = { ...DEFAULT_TIMING, ...options.timing };
     this.#limits = limits;

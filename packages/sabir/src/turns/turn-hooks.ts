@@ -3,10 +3,10 @@ import type { UIMessage } from '../message.ts';
 import type { TurnOutcome } from '../outcome.ts';
 import type { TranslatorStats } from '../translator.ts';
 import { within } from '../within.ts';
+import { withoutContent } from '../without-content.ts';
 import type { AnyTurnLog } from './log.ts';
 import type { TurnOptions } from './turn-options.ts';
 import { readWritten, toMessage } from './turn-reading.ts';
-import { withoutContent } from './without-content.ts';
 
 type Ids = { sessionId: string; chatId: string; turnId: string };
 

@@ -15,6 +15,7 @@ import type { UIMessage } from '../message.ts';
 import type { TurnOutcome } from '../outcome.ts';
 import { createChunkTranslator } from '../sources/chunks/translate.ts';
 import type { Translator } from '../translator.ts';
+import { withoutContent } from '../without-content.ts';
 import { createCatchUp, type TakenOver } from './catch-up.ts';
 import type { AnyTurnLog } from './log.ts';
 import { hasCode, isFence, kindOf, nothingIfLost } from './log-errors.ts';
@@ -29,7 +30,6 @@ import { createTurnQuestions } from './turn-questions.ts';
 import { readWritten } from './turn-reading.ts';
 import { createUnwritten } from './unwritten.ts';
 import type { UpstreamTurn } from './upstream.ts';
-import { withoutContent } from './without-content.ts';
 
 /** How often a turn looks at its clock, and how long its log may hear nothing of it. */
 const TICK_MS = 1_000;

@@ -156,7 +156,7 @@ export function createOpenCodeDriver(
     try {
       await turn.stop();
     } catch (error) {
-      logger?.warn('could not stop OpenCode', { error: `${error}` });
+      logger?.warn('could not stop OpenCode', { error });
     }
   }
 

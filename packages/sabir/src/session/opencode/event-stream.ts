@@ -58,7 +58,7 @@ export function createEventStream(
         options.lost(error);
         return;
       }
-      options.logger?.warn('the event stream of OpenCode broke', { problem: `${problem}` });
+      options.logger?.warn('the event stream of OpenCode broke', { error: problem });
       await pause(pauseMs, closing.signal);
       pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2 || 50);
     }

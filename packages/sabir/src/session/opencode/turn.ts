@@ -102,7 +102,7 @@ export function createOpenCodeTurn(options: {
     unanswered.set(requestId, kind);
     answer(request).catch((error) => {
       // The turn is to stop, or somebody else has answered.
-      logger?.info?.('a request of OpenCode was not answered', { requestId, error: `${error}` });
+      logger?.info?.('a request of OpenCode was not answered', { requestId, error });
     });
   }
 
@@ -153,7 +153,7 @@ export function createOpenCodeTurn(options: {
     for (let looks = 0; looks < LOOKS; looks++) {
       await look().catch((error) => {
         // A connection that broke with the other one: there is a next look.
-        logger?.warn('could not ask OpenCode how a turn stands', { error: `${error}` });
+        logger?.warn('could not ask OpenCode how a turn stands', { error });
       });
       // A session that has begun will say when it is done.
       if (reader.isEnded || reader.hasAnswer || over.signal.aborted) return;

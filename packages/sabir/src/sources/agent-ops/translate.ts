@@ -1,6 +1,7 @@
 import { toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
+import { toSafeLogger } from '../../safe-logger.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
 import { DOMAIN_EVENTS } from './domain-events.ts';
 import { isNamed, isObject, isString, type Loose, otherTypes, SHAPES } from './event-shapes.ts';
@@ -46,6 +47,7 @@ const QUEUE = { id: 'queue' };
  * begins. Which turn is ours is the finder's; part ids and order are the accumulator's.
  */
 export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOpsTranslator {
+  const logger = toSafeLogger(options.logger);
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
   const turn =
     options.promptId === undefined
@@ -118,12 +120,7 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
 
   function note(kind: keyof TranslatorStats, type: string): void {
     const key = countSkipped(stats, kind, type);
-    if (!key) return;
-    try {
-      options.logger?.warn(`${kind} session event`, { type: key });
-    } catch {
-      // There is nobody left to tell.
-    }
+    if (key) logger?.warn(`${kind} session event`, { type: key });
   }
 
   function getMessage(): TurnMessage {

@@ -1,5 +1,5 @@
-import { toErrorText } from '../../errors.ts';
 import { createId } from '../../id.ts';
+import { toSafeLogger } from '../../safe-logger.ts';
 import type { Logger } from '../../translator.ts';
 import type {
   AgentEvent,
@@ -291,7 +291,7 @@ class RunningFlow implements FlowRuntime {
       try {
         listener(stamped);
       } catch (error) {
-        this.#flow.logger?.error?.('a listener threw', { error: toErrorText(error) });
+        toSafeLogger(this.#flow.logger)?.error('a listener threw', { error });
       }
     }
   }

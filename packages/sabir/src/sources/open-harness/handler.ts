@@ -1,6 +1,7 @@
 import { type ChatRequest, lastUserText, parseChatRequest } from '../../chat-request.ts';
 import { METHOD_NOT_ALLOWED, NO_USER_MESSAGE, RUN_FAILED, SabirError } from '../../errors.ts';
 import type { LiveLog } from '../../live-log.ts';
+import { toSafeLogger } from '../../safe-logger.ts';
 import { SSE_HEADERS, toSseBody } from '../../sse-response.ts';
 import type { Runtime } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
@@ -36,6 +37,7 @@ export function createOpenHarnessHandler(
   options: OpenHarnessHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
   const { maxBodyBytes = 1_000_000, keepAliveMs = 15_000 } = options;
+  const logger = toSafeLogger(options.logger ?? console);
   const driverOf = createDrivers(options);
 
   async function start(context: HandlerContext): Promise<LiveLog> {
@@ -51,11 +53,7 @@ export function createOpenHarnessHandler(
     } catch (cause) {
       if (cause instanceof Response || cause instanceof SabirError) throw cause;
       // What a factory says may hold an address or a key: it goes to the operator only.
-      try {
-        (options.logger ?? console).error?.('the runtime could not be created', { error: cause });
-      } catch {
-        // A logger that throws does not change the answer.
-      }
+      logger?.error('the runtime could not be created', { error: cause });
       return failedLog(options, new SabirError(RUN_FAILED, undefined, { cause }));
     }
     // The client may have left while the runtime was being made.

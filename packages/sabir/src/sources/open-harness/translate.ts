@@ -3,6 +3,7 @@ import type { Chunk } from '../../chunks.ts';
 import { RUN_ABORTED, RUN_FAILED, toErrorText, toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
+import { toSafeLogger } from '../../safe-logger.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
 import type { EventOf, OpenHarnessDataTypes, RuntimeEvent, RuntimeEventType } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
@@ -350,17 +351,12 @@ export function createTranslator(
   };
 }
 
-/** A logger that throws must not break the runtime that is calling us. */
 export function warn(
   { logger }: OpenHarnessOptions,
   message: string,
   details: Record<string, unknown>,
 ): void {
-  try {
-    logger?.warn(message, details);
-  } catch {
-    // There is nobody left to tell.
-  }
+  toSafeLogger(logger)?.warn(message, details);
 }
 
 /**

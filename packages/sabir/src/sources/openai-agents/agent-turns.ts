@@ -3,6 +3,7 @@ import { compactChunks } from '../../compact.ts';
 import { QUESTION_ANSWERED, QUESTION_EXPIRED, SabirError } from '../../errors.ts';
 import { foldChunks } from '../../fold.ts';
 import type { UIMessage } from '../../message.ts';
+import { toSafeLogger } from '../../safe-logger.ts';
 import type { Logger } from '../../translator.ts';
 import type { User } from '../../turns/upstream.ts';
 import { within } from '../../within.ts';
@@ -94,6 +95,7 @@ const WITHDRAWN = 'Another message came instead of an answer.';
  * needs for that is stored before anybody is asked.
  */
 export function createAgentTurns(options: AgentTurnsOptions) {
+  const logger = toSafeLogger(options.logger);
   const { agent, RunState } = options;
   if (typeof agent?.name !== 'string') throw new TypeError('agent is no agent of the Agents SDK.');
   if (typeof options.run !== 'function') throw new TypeError('run is not the SDK’s run function.');
@@ -119,8 +121,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
 
   /** A store's error may quote what it was to store. */
   function warn(message: string, error: unknown): void {
-    const name = error instanceof Error ? error.name : typeof error;
-    options.logger?.warn(message, { error: name });
+    logger?.warn(message, { error });
   }
 
   /** False if it could not be stored. That costs the question its second life, not its first. */

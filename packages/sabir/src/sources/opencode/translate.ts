@@ -2,6 +2,7 @@ import { createMessageAccumulator } from '../../accumulator.ts';
 import { toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
+import { toSafeLogger } from '../../safe-logger.ts';
 import {
   countSkipped,
   type Logger,
@@ -42,6 +43,7 @@ const FLAGS = { providerExecuted: true };
  */
 export function createOpenCodeTranslator(options: OpenCodeOptions = {}): Translator<OpenCodeEvent> {
   const accumulator = createMessageAccumulator(options.messageId ?? createId());
+  const logger = toSafeLogger(options.logger);
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
   const questions = new Map<string, OpenCodeQuestionData[]>();
   /** The calls whose input is not known yet. */
@@ -159,12 +161,7 @@ export function createOpenCodeTranslator(options: OpenCodeOptions = {}): Transla
 
   function count(kind: keyof TranslatorStats, type: string): void {
     const key = countSkipped(stats, kind, type);
-    if (!key) return;
-    try {
-      options.logger?.warn(`${kind} OpenCode event`, { type: key });
-    } catch {
-      // There is nobody left to tell.
-    }
+    if (key) logger?.warn(`${kind} OpenCode event`, { type: key });
   }
 
   return {

@@ -1,3 +1,4 @@
+import { toSafeLogger } from '../../safe-logger.ts';
 import type { Logger } from '../../translator.ts';
 import { checkClient, type RedisClient } from './client.ts';
 
@@ -38,13 +39,13 @@ const FOREVER_MS = 1e12;
 /** With what is meant where nothing is said. What cannot be meant is refused by its name. */
 export function readOptions(options: RedisTurnLogOptions) {
   checkClient((options as RedisTurnLogOptions | undefined)?.client);
-  const { client, logger, prefix = 'sabir' } = options;
+  const { client, prefix = 'sabir' } = options;
   const { maxTurnBytes = 16 * MEGABYTE, retainedBytes = 256 * MEGABYTE } = options;
   const { leaseMs = 10_000, retentionMs = 60_000, dedupeMs = 10_000 } = options;
   const { answerMs = 3_000, outageMs = 60_000 } = options;
   return {
     client,
-    logger,
+    logger: toSafeLogger(options.logger),
     prefix: prefixOf(prefix),
     maxTurnBytes: bytesOf('maxTurnBytes', maxTurnBytes),
     retainedBytes: bytesOf('retainedBytes', retainedBytes),

@@ -16,3 +16,8 @@ export function withoutContent(error: unknown): { name: string; code?: string; s
     ...(frames && { stack: frames }),
   };
 }
+
+/** What may be logged of an error of somebody who has seen no message and no token: its text too. */
+export function withText(error: unknown): ReturnType<typeof withoutContent> & { message?: string } {
+  return { ...withoutContent(error), ...(error instanceof Error && { message: error.message }) };
+}
