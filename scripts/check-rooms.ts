@@ -31,7 +31,7 @@ const ROOMS = [
   ['sources/'],
   ['contract/', 'turns/'],
   ['gateway/', 'session/', 'client/'],
-  ['react/', 'runtimes/'],
+  ['react/', 'otel/', 'runtimes/'],
   ['cli/', 'index.ts'],
 ];
 /** Only these may know a platform. */

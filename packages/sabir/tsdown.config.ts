@@ -15,6 +15,7 @@ export default defineConfig({
     'src/contract/index.ts',
     'src/client/index.ts',
     'src/react/index.ts',
+    'src/otel/index.ts',
     'src/runtimes/node.ts',
     'src/runtimes/opencode.ts',
     'src/runtimes/session-node.ts',

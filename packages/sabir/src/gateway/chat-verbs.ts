@@ -73,7 +73,10 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       keepAliveMs: timing.keepAliveMs,
       maxBacklogBytes: limits.viewerBacklogBytes,
       expiresAt: user.expiresAt,
-      onFirstChunk: () => metrics.ttfb.observe((Date.now() - startedAt) / 1000),
+      onFirstChunk() {
+        metrics.ttfb.observe((Date.now() - startedAt) / 1000);
+        runner.traceOf(turnId)?.firstByte();
+      },
       onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
       onSlow: () => metrics.slowViewers.add(),
       onError: (error) =>
@@ -116,7 +119,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const { requestId, startedAt: askedAt } = visit;
     const isSaidAgain = Number(visit.request.headers.get('x-sabir-resume')) > 0;
     const isRepeat = isSaidAgain || options.sleepWatch?.isWaking === true;
-    const where = { place, channel, requestId, askedAt, isRepeat };
+    const { headers } = visit.request;
+    const where = { place, channel, requestId, askedAt, headers, isRepeat };
     const { turn, isNew } = await runner.begin(post, where);
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
     const kept = isNew && wire === 'contract' ? await runner.find(turn.turnId, place) : undefined;
@@ -150,6 +154,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
     function show(what: { turn: TurnInfo; after: number }): Response {
       metrics.resumes.add();
+      runner.traceOf(what.turn.turnId)?.event('resume', { 'sabir.after': what.after });
       return view(visit, place, wire, what);
     }
   }

@@ -44,3 +44,11 @@ export type {
   Role,
   RouteMeta,
 } from './options.ts';
+export type {
+  Telemetry,
+  TurnAttributes,
+  TurnEnd,
+  TurnEventName,
+  TurnSpan,
+  TurnStart,
+} from './telemetry.ts';

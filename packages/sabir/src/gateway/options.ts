@@ -4,6 +4,7 @@ import type { AnyTurnLog } from '../turns/log.ts';
 import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
 import type { Cors } from './cors.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** What somebody may do in a session; each may do what those before it may. */
 export type Role = 'viewer' | 'collaborator' | 'owner';
@@ -120,6 +121,12 @@ export interface ChatGatewayOptions {
    * @default a registry of its own
    */
   metrics?: MetricRegistry;
+  /**
+   * Follows each turn with a span: `otel()` of `sabir/otel`, or your own.
+   *
+   * @default none, and nothing of it is loaded
+   */
+  telemetry?: Telemetry;
   logger?: Logger;
 }
 

@@ -58,7 +58,10 @@ export function createRestoring(options: RestoringOptions) {
     }
   }
 
-  async function begin(place: Place, { requestId }: Visit): Promise<TurnInfo | undefined> {
+  async function begin(
+    place: Place,
+    { requestId, request: { headers } }: Visit,
+  ): Promise<TurnInfo | undefined> {
     const askedAt = Date.now();
     const waiting = await findWaiting(place);
     if (!waiting) return undefined;
@@ -74,7 +77,7 @@ export function createRestoring(options: RestoringOptions) {
         // waits under the same message is another.
         ...{ requestId: `${RESTORED}${messageId}`, isWish: true },
       },
-      { place: { ...place, user }, channel: undefined, requestId, askedAt },
+      { place: { ...place, user }, channel: undefined, requestId, askedAt, headers },
     );
     // When it began is told by the log's clock, to everybody.
     const kept = (await runner.find(turn.turnId, place)) ?? turn;

@@ -14,6 +14,8 @@ export type TurnOrigin = {
   user: User;
   channel?: Channel;
   isRestored?: true;
+  /** The trace of the gateway that began it. */
+  traceparent?: string;
   /** Not there if it was too large: such a turn is lost with its gateway. */
   asked?: Asked;
 };
@@ -26,13 +28,14 @@ export function toOrigin(
   prompt: Omit<Prompt, 'turnId' | 'messageId'>,
   keepUser: (user: User) => User,
 ): TurnOrigin {
-  const { sessionId, user, channel, isRestored, text, attachments, body } = prompt;
+  const { sessionId, user, channel, isRestored, traceparent, text, attachments, body } = prompt;
   const asked = { text, attachments, body };
   const isSmall = JSON.stringify(asked).length <= MOST_KEPT;
   return {
     ...{ route, sessionId, user: keepUser(user) },
     ...(channel && { channel }),
     ...(isRestored && { isRestored }),
+    ...(traceparent && { traceparent }),
     ...(isSmall && { asked }),
   };
 }

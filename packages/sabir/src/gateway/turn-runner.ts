@@ -7,7 +7,7 @@ import { closingsOf } from '../turns/lost.ts';
 import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
 import { startTimer } from '../turns/timers.ts';
 import { runTurn } from '../turns/turn.ts';
-import type { FinishedTurn, Turn } from '../turns/turn-options.ts';
+import type { FinishedTurn, Turn, TurnOptions } from '../turns/turn-options.ts';
 import type { Prompt, User } from '../turns/upstream.ts';
 import { within } from '../within.ts';
 import { withoutContent } from '../without-content.ts';
@@ -22,6 +22,7 @@ import type {
   RouteName,
   UpstreamOption,
 } from './options.ts';
+import { type TurnTrace, traceTurn } from './trace-turn.ts';
 import { readOrigin, toOrigin } from './turn-origin.ts';
 
 type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
@@ -49,11 +50,16 @@ type Running = {
   /** The request that it was asked by. */
   requestId?: string;
   takenOver?: TakenOver;
+  trace: TurnTrace | undefined;
   /** Enough is kept for another gateway to go on with it. */
   isKept: boolean;
 };
 
-type LiveTurn = { turn: Turn; info: Omit<TurnInfo, 'lastSeq'> };
+type LiveTurn = {
+  turn: Turn;
+  info: Omit<TurnInfo, 'lastSeq'>;
+  trace: TurnTrace | undefined;
+};
 
 /** Where a chat's turns are. */
 type Kept = Pick<Place, 'logSession' | 'chatId'>;
@@ -63,6 +69,8 @@ type Where = {
   channel: Channel | undefined;
   requestId: string;
   askedAt: number;
+  /** Of the request that it was asked by. */
+  headers: Headers;
   /** The client sends it again because nobody answered. */
   isRepeat?: boolean;
 };
@@ -77,7 +85,7 @@ export type TurnRunner = ReturnType<typeof createTurnRunner>;
 
 /** The turns that run in this process, and the sessions they run in. */
 export function createTurnRunner(options: TurnRunnerOptions) {
-  const { log, timing, limits, metrics, logger } = options;
+  const { log, timing, limits, metrics, telemetry, logger } = options;
   const { keepUser = ({ id }: User) => ({ id }) } = options;
   const live = new Map<string, LiveTurn>();
   /** Those whose answer may be missing from a history: until `onFinish` has stored it. */
@@ -143,7 +151,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 
   async function beginNow(
     post: Beginning,
-    { place, channel, requestId, askedAt, isRepeat = false }: Where,
+    { place, channel, requestId, askedAt, headers, isRepeat = false }: Where,
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
@@ -153,7 +161,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       ...(channel && { channel }),
       ...(isRestored && { isRestored }),
     };
-    const origin = log.onOrphan && toOrigin(place.route, asked, keepUser);
+    const { route } = place;
+    const traced = { route, sessionId, chatId, requestId, startedAt: askedAt, headers };
+    // Before the log knows the turn: what it keeps for a takeover names this span.
+    const trace = telemetry && traceTurn(telemetry, traced, logger);
+    const { traceparent } = trace ?? {};
+    const origin =
+      log.onOrphan && toOrigin(route, { ...asked, ...(traceparent && { traceparent }) }, keepUser);
     const isKept = origin?.asked !== undefined;
     const info: BeginTurn = {
       ...{ sessionId: place.logSession, chatId, requestId: post.requestId, messageId },
@@ -176,24 +190,26 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const { origin: _, isRepeat: __, ...known } = info;
     const startedAt = Date.now();
     const prompt = { ...asked, messageId };
-    runHere({ writer, info: known, startedAt, prompt, upstream, requestId, isKept });
+    runHere({ writer, info: known, startedAt, prompt, upstream, requestId, isKept, trace });
     return { turn: { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 }, isNew: true };
   }
 
   function runHere(running: Running): void {
     const { writer, info, startedAt, prompt, upstream, requestId, takenOver, isKept } = running;
+    const { trace } = running;
     const { turnId } = writer;
     const { sessionId, chatId, user, isRestored } = prompt;
     const ids = { ...(requestId && { requestId }), sessionId, chatId, turnId };
     logger?.info?.(takenOver ? 'turn taken over' : 'turn began', ids);
     metrics.liveTurns.add(1);
+    trace?.begin(turnId, takenOver !== undefined);
     /** A gateway that slept past its lease may have taken its own turn over: that one is another. */
     const forget = () => {
       if (live.get(turnId)?.turn === turn) live.delete(turnId);
     };
-    const turn = runTurn({
+    const turnOptions: TurnOptions<AnyTurnLog> = {
       log,
-      writer,
+      writer: trace?.watch(writer) ?? writer,
       timing,
       takenOver,
       isKept,
@@ -209,6 +225,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       prompt: {
         ...prompt,
         turnId,
+        ...(trace?.traceparent && { traceparent: trace.traceparent }),
         ...(options.errorText && { errorText: (error) => options.errorText?.(error) ?? '' }),
       },
       open: (signal) => poolOf(upstream).lease(sessionId, user, signal),
@@ -217,11 +234,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         forget();
         metrics.liveTurns.add(-1);
         metrics.handovers.add();
+        trace?.handOver();
         logger?.info?.('turn left to another gateway', ids);
       },
       onEnd(outcome, stats) {
         forget();
         options.onTurnEnd(turnId, prompt.messageId, turn.messageId);
+        trace?.end(outcome);
         metrics.liveTurns.add(-1);
         metrics.turns.add({ outcome: outcome.status });
         metrics.turnDuration.observe((Date.now() - startedAt) / 1000);
@@ -243,8 +262,9 @@ export function createTurnRunner(options: TurnRunnerOptions) {
           durationMs: Date.now() - startedAt,
         });
       },
-    });
-    live.set(turnId, { turn, info: { ...info, turnId, startedAt } });
+    };
+    const turn = trace ? trace.run(() => runTurn(turnOptions)) : runTurn(turnOptions);
+    live.set(turnId, { turn, info: { ...info, turnId, startedAt }, trace });
     unstored.set(turnId, turn);
     const end = turn.done.then(() => {
       if (unstored.get(turnId) === turn) unstored.delete(turnId);
@@ -258,15 +278,18 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const kept = readOrigin(origin);
     if (!kept) return false;
     metrics.takeovers.add();
-    const { sessionId, route, user, channel, isRestored, asked } = kept;
+    const { sessionId, route, user, channel, isRestored, asked, traceparent } = kept;
     const { text = '', attachments = [], body = {} } = asked ?? {};
     const { turnId: _, lastSeq, startedAt: __, ...info } = turn;
     const { chatId, messageId } = info;
     const chatKey = chatKeyOf({ logSession: info.sessionId, chatId });
+    const startedAt = Date.now();
+    const traced = { route, sessionId, chatId, startedAt, takenOverFrom: traceparent };
     runHere({
       writer,
       info,
-      startedAt: Date.now(),
+      startedAt,
+      trace: telemetry && traceTurn(telemetry, traced, logger),
       prompt: {
         ...{ sessionId, chatId, chatKey, messageId, user, text, attachments, messages: [], body },
         ...(channel && { channel }),
@@ -313,6 +336,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         .map(({ info }) => info.turnId),
     /** A turn that is running here. */
     turnHere: (turnId: string): Turn | undefined => live.get(turnId)?.turn,
+    /** The trace of a turn that is running here, if somebody follows it. */
+    traceOf: (turnId: string): TurnTrace | undefined => live.get(turnId)?.trace,
     unstoredIn: (sessionId: string) =>
       [...unstored.values()].filter(({ prompt }) => prompt.sessionId === sessionId),
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */

@@ -26,7 +26,16 @@ export type DriverTurn = ReturnType<typeof startDriverTurn>;
 /** One prompt on its way through a driver: what it does is said, and how it ended, once. */
 export function startDriverTurn(options: DriverTurnOptions) {
   const { sessionId, command, driver, ready, say, errorText } = options;
-  const { turnId, messageId: promptId, channelType, channelId, content, model, author } = command;
+  const {
+    turnId,
+    messageId: promptId,
+    channelType,
+    channelId,
+    content,
+    model,
+    author,
+    traceparent,
+  } = command;
   const stopping = new AbortController();
   const { signal } = stopping;
   const answers = new Map<string, (answer: DriverAnswer) => void>();
@@ -38,6 +47,7 @@ export function startDriverTurn(options: DriverTurnOptions) {
     attachments: (command.attachments ?? []).map(toAttachment),
     ...(model !== undefined && { model }),
     ...(author && { author }),
+    ...(traceparent !== undefined && { traceparent }),
     messages: command.messages ? toHistory(command.messages, {}) : [],
     signal,
     ask,

@@ -63,6 +63,8 @@ export type DriverPrompt = {
   /** The model somebody chose for this prompt. */
   readonly model?: string;
   readonly author?: { id: string; name?: string };
+  /** W3C Trace Context of the turn's span, if a gateway follows it: make your spans its children. */
+  readonly traceparent?: string;
   /** What was said before in this channel, if the driver `needsHistory`; the oldest first. */
   readonly messages: UIMessage[];
   /** Aborts when the turn is to stop: whatever the driver does then, the turn is `canceled`. */

@@ -28,6 +28,8 @@ export type ClientMessage =
       turnId?: string;
       model?: string;
       attachments?: FileAttachment[];
+      /** W3C Trace Context: the runner is given it with the prompt. */
+      traceparent?: string;
     } & Partial<Channel>)
   /** Takes a prompt out of the queue. */
   | { type: 'withdraw'; promptId: string }
@@ -58,6 +60,7 @@ export type RunnerCommand =
       model?: string;
       attachments?: FileAttachment[];
       author?: { id: string; name?: string };
+      traceparent?: string;
       /** What was said before in this channel, for runners that want it; the oldest first. */
       messages?: SessionMessage[];
     } & Channel)

@@ -14,8 +14,12 @@ const isOptional = (value: unknown, is: (given: unknown) => boolean) =>
   value === undefined || is(value);
 const isString = (value: unknown): value is string => typeof value === 'string';
 
+/** Version, trace id, parent id, flags. */
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+const isTraceparent = (value: unknown) => isString(value) && TRACEPARENT.test(value);
+
 const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
-  prompt: ({ content, promptId, turnId, model, attachments, channelType, channelId }) =>
+  prompt: ({ content, promptId, turnId, model, attachments, channelType, channelId, ...more }) =>
     isString(content) &&
     isOptional(promptId, isId) &&
     isOptional(turnId, isId) &&
@@ -23,6 +27,7 @@ const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
     isOptional(attachments, areFiles) &&
     isOptional(channelType, isId) &&
     isOptional(channelId, isId) &&
+    isOptional(more.traceparent, isTraceparent) &&
     (content !== '' || (Array.isArray(attachments) && attachments.length > 0)),
   withdraw: ({ promptId }) => isId(promptId),
   abort: ({ turnId, promptId }) => isOptional(turnId, isId) && isOptional(promptId, isId),

@@ -17,6 +17,7 @@ const KNOWN: Record<RunnerCommand['type'], (command: Loose) => boolean> = {
     isOptional(more.channelType, isString) &&
     isOptional(more.channelId, isString) &&
     isOptional(more.model, isString) &&
+    isOptional(more.traceparent, isString) &&
     isOptional(attachments, (files) => Array.isArray(files) && files.every(isFile)) &&
     isOptional(messages, Array.isArray) &&
     isOptional(author, isObject),

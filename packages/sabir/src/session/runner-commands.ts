@@ -8,9 +8,11 @@ export function toPromptCommand(
   messages: StoredMessage[] | undefined,
 ): RunnerCommand {
   const { turnId, promptId, content, model, attachments, authorId, authorName } = turn;
+  const { traceparent } = turn;
   return {
     ...{ type: 'prompt', messageId: promptId, turnId, content, ...channel },
     ...(model !== undefined && { model }),
+    ...(traceparent !== undefined && { traceparent }),
     ...(attachments.length > 0 && { attachments }),
     author: { id: authorId, ...(authorName !== undefined && { name: authorName }) },
     ...(messages && { messages }),

@@ -282,13 +282,14 @@ export class SessionAgent {
 
   #toTurn({ user }: Client, promptId: string, message: PromptMessage): StoredTurn {
     const { storage, clock } = this.#options;
-    const { turnId = createId(), content, model, attachments = [] } = message;
+    const { turnId = createId(), content, model, traceparent, attachments = [] } = message;
     const { name } = toConnectedUser(user);
     const isTaken = turnId === promptId || storage.turn(turnId) || storage.turnOfPrompt(turnId);
     return {
       turnId: isTaken ? createId() : turnId,
       ...{ promptId, status: 'queued', content, attachments },
       ...(model !== undefined && { model }),
+      ...(traceparent !== undefined && { traceparent }),
       authorId: user.id,
       ...(name !== undefined && { authorName: name }),
       askedAt: clock.now(),

@@ -23,6 +23,7 @@ export type StoredTurn = Channel & {
   content: string;
   attachments: FileAttachment[];
   model?: string;
+  traceparent?: string;
   authorId: string;
   authorName?: string;
   /** Milliseconds since 1970. */

@@ -240,7 +240,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #send(turn: Turn): void {
     const { prompt, channel, turnId, answers } = turn;
     turn.isCatchingUp = false;
-    const ids = { promptId: prompt.turnId, turnId };
+    const { traceparent } = prompt;
+    const ids = { promptId: prompt.turnId, turnId, ...(traceparent && { traceparent }) };
     this.#socket?.send({ ...toPromptMessage(prompt, channel), ...ids });
     for (const given of answers) this.#socket?.send({ type: 'answer', ...given });
   }

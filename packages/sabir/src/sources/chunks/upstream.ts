@@ -31,6 +31,7 @@ export type ChunkTurn<Body extends object = Record<string, unknown>> = Pick<
   | 'text'
   | 'attachments'
   | 'messages'
+  | 'traceparent'
 > & {
   /**
    * Nothing new is asked: what `waiting` told of goes on. Yield again what was said, the open
@@ -182,9 +183,12 @@ function startTurn(
     if (stopping.signal.aborted) return;
     const { signal } = stopping;
     const { sessionId, chatId, chatKey, turnId, messageId, isRestored = false } = prompt;
-    const { user, text, attachments, messages, body } = prompt;
+    const { user, text, attachments, messages, body, traceparent } = prompt;
     const ids = { sessionId, chatId, chatKey, turnId, messageId };
-    const asked = { ...ids, isRestored, user, text, attachments, messages, body };
+    const asked = {
+      ...{ ...ids, isRestored, user, text, attachments, messages, body },
+      ...(traceparent && { traceparent }),
+    };
     const chunks = await handler({ ...asked, signal, answer: questions.wait });
     const opened = open(chunks);
     source = opened;
