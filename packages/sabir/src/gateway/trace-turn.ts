@@ -3,7 +3,7 @@ import type { TurnOutcome } from '../outcome.ts';
 import type { Logger } from '../translator.ts';
 import type { TurnWriter } from '../turns/log.ts';
 import { questionOf } from '../turns/question.ts';
-import { withoutContent } from '../turns/without-content.ts';
+import { withoutContent } from '../without-content.ts';
 import { contractChatOf } from './contract-chat.ts';
 import type { RouteName } from './options.ts';
 import type { Telemetry, TurnAttributes, TurnEventName } from './telemetry.ts';

@@ -2,8 +2,6 @@
 import type { MetricRegistry } from '../metrics.ts';
 import type { SessionAgent, SessionStore } from '../session/index.ts';
 
-export type SessionMetrics = ReturnType<typeof createSessionMetrics>;
-
 /** `sessions` are those in memory: they are looked at when somebody scrapes. */
 export function createSessionMetrics(
   registry: MetricRegistry,
