@@ -98,6 +98,14 @@ export const UPSTREAM_FLOOD = {
   userMessage: 'The agent sent more than could be stored in time.',
   remedy: 'Raise limits.queueBytes, or use a faster log.',
 } as const;
+export const TRANSLATOR_FAILED = {
+  code: 'translator-failed',
+  status: 502,
+  retryable: false,
+  userMessage: 'The agent said something that could not be understood.',
+  remedy:
+    "The translator of the agent's source threw: the log says where. Fix it, then send again.",
+} as const;
 export const TURN_TOO_LARGE = {
   code: 'turn-too-large',
   status: 502,
@@ -324,6 +332,7 @@ export type ErrorKind =
   | typeof UPSTREAM_SILENT
   | typeof TOOL_SILENT
   | typeof UPSTREAM_FLOOD
+  | typeof TRANSLATOR_FAILED
   | typeof TURN_TOO_LARGE
   | typeof TURN_FENCED
   | typeof SHUTTING_DOWN

@@ -1,3 +1,5 @@
+import { forget } from '../forget.ts';
+
 /**
  * Waiting that ends with a signal. A model, a tool or a generator may take no notice of it: then it
  * is left, and whatever it still says is heard by nobody.
@@ -65,13 +67,4 @@ function toSource<Item>(given: unknown): Source<Item> {
   const iterator = from[Symbol.asyncIterator]?.();
   if (!iterator) throw new TypeError('The answer is no async iterable of chunks.');
   return { next: () => iterator.next(), leave: () => forget(() => iterator.return?.()) };
-}
-
-/** Nobody is left to be told what goes wrong in last words. */
-async function forget(run: () => unknown): Promise<void> {
-  try {
-    await run();
-  } catch {
-    // See above.
-  }
 }

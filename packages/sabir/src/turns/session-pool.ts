@@ -1,4 +1,5 @@
 import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
+import { forget } from '../forget.ts';
 import { startTimeout, type Timer } from './timers.ts';
 import type { Upstream, UpstreamSession, User } from './upstream.ts';
 
@@ -37,7 +38,7 @@ export function createSessionPool(
     if (entries.get(key) === entry) entries.delete(key);
     entry.linger?.clear();
     entry.giveUp.abort();
-    entry.session?.close();
+    void forget(() => entry.session?.close());
   }
 
   function linger(key: string, entry: Entry, afterMs: number, busyMs = 0): void {
@@ -55,7 +56,7 @@ export function createSessionPool(
     const upstream = await upstreamOf(sessionId);
     const session = await upstream.open({ sessionId, user, signal });
     // Everybody left while it was being opened.
-    if (signal.aborted) session.close();
+    if (signal.aborted) void forget(() => session.close());
     entry.session = session;
     return session;
   }

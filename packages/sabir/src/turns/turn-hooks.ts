@@ -1,12 +1,22 @@
 import { HOOK_TIMEOUT, SabirError } from '../errors.ts';
 import type { UIMessage } from '../message.ts';
 import type { TurnOutcome } from '../outcome.ts';
-import type { TranslatorStats } from '../translator.ts';
+import type { Translator, TranslatorStats } from '../translator.ts';
 import { within } from '../within.ts';
 import { withoutContent } from '../without-content.ts';
 import type { AnyTurnLog } from './log.ts';
 import type { TurnOptions } from './turn-options.ts';
 import { readWritten, toMessage } from './turn-reading.ts';
+
+/** Counted by somebody else's code. */
+export function statsOf(translator: Translator<unknown>): TranslatorStats {
+  try {
+    const { unknown, malformed } = translator.stats;
+    return { unknown: { ...unknown }, malformed: { ...malformed } };
+  } catch {
+    return { unknown: {}, malformed: {} };
+  }
+}
 
 type Ids = { sessionId: string; chatId: string; turnId: string };
 

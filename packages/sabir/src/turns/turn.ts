@@ -5,6 +5,7 @@ import {
   LOG_UNAVAILABLE,
   SabirError,
   TOOL_SILENT,
+  TRANSLATOR_FAILED,
   TURN_FENCED,
   TURN_TOO_LARGE,
   UPSTREAM_DROPPED,
@@ -24,12 +25,12 @@ import { outcomeOf } from './outcome-of.ts';
 import type { SessionLease } from './session-pool.ts';
 import { startTimeout, startTimer, steadyNow, type Timer } from './timers.ts';
 import { trackProgress } from './track-progress.ts';
-import { createTurnHooks } from './turn-hooks.ts';
+import { createTurnHooks, statsOf } from './turn-hooks.ts';
 import type { Turn, TurnOptions } from './turn-options.ts';
 import { createTurnQuestions } from './turn-questions.ts';
 import { readWritten } from './turn-reading.ts';
 import { createUnwritten } from './unwritten.ts';
-import type { UpstreamTurn } from './upstream.ts';
+import { createUpstreamCalls } from './upstream-calls.ts';
 
 /** How often a turn looks at its clock, and how long its log may hear nothing of it. */
 const TICK_MS = 1_000;
@@ -51,7 +52,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   const hooks = createTurnHooks(options, ids);
   // Until the source has one of its own: something must be able to say that it never will.
   let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
-  let upstream: UpstreamTurn | undefined;
+  const upstream = createUpstreamCalls(logger, ids);
   let lease: SessionLease | undefined;
   let outcome: TurnOutcome | undefined;
   let messageId = prompt.messageId;
@@ -60,15 +61,17 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   let isAlive = false;
   let renewedAt = lastEventAt;
   let hasAsked = false;
+  /** Not after it has thrown: what closes the turn then follows from what is written. */
+  let isTranslating = true;
   const catchUp = createCatchUp(takenOver);
   /** Somebody else writes it from now on. */
   let isTaken = false;
   const questions = createTurnQuestions(progress.questions, {
     answer(answer) {
       lastEventAt = steadyNow();
-      tell('answer', () => upstream?.answer(answer));
+      upstream.answer(answer);
     },
-    expire: (questionId) => tell('expire', () => upstream?.expire?.(questionId)),
+    expire: upstream.expire,
   });
 
   const unwritten = createUnwritten({
@@ -97,9 +100,24 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     unwritten.add(isBegun ? chunks.filter(({ type }) => type !== 'start') : chunks);
   }
 
+  /** A translator may be somebody else's, and this is called from the agent's own code. */
   function onEvent(event: unknown): void {
     if (outcome || isTaken) return;
-    const isKnown = catchUp.isKnown(upstream?.position);
+    try {
+      translate(event);
+    } catch (error) {
+      onTranslatorError(error);
+      breakOff(TRANSLATOR_FAILED);
+    }
+  }
+
+  function onTranslatorError(error: unknown): void {
+    isTranslating = false;
+    logger?.error?.('the translator of the agent failed', { ...ids, error });
+  }
+
+  function translate(event: unknown): void {
+    const isKnown = catchUp.isKnown(upstream.position);
     const chunks = translator.push(event);
     if (isKnown) {
       onKnownEvent(chunks);
@@ -121,8 +139,14 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   function end(given: TurnOutcome): void {
     if (outcome || isTaken) return;
-    // What is to be closed then follows from what is written, which is read first.
-    settle(given, catchUp.isDone ? translator.end(given) : []);
+    let chunks: Chunk[] = [];
+    try {
+      // Otherwise what is to be closed follows from what is written, which is read first.
+      if (catchUp.isDone && isTranslating) chunks = translator.end(given);
+    } catch (error) {
+      onTranslatorError(error);
+    }
+    settle(given, chunks);
   }
 
   async function closeFromLog(final: TurnOutcome): Promise<void> {
@@ -141,28 +165,16 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     fail(why);
   }
 
-  /** An agent that fails at what it is told does not keep its turn from ending. */
-  function tell(what: string, run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      logger?.error?.(`the agent could not be told: ${what}`, {
-        ...ids,
-        error: withoutContent(error),
-      });
-    }
-  }
-
   /** Never after the end: the agent may be busy with another turn by then. */
   function stopUpstream(why?: ErrorKind): void {
-    if (!outcome) tell('stop', () => upstream?.stop(why && new SabirError(why)));
+    if (!outcome) upstream.stop(why && new SabirError(why));
   }
 
   function letGo(): void {
     opening.abort();
     late.clear();
     watchdog.clear();
-    tell('release', () => upstream?.release());
+    upstream.release();
     lease?.release();
     catchUp.letGo();
   }
@@ -171,13 +183,17 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   function settle(final: TurnOutcome, chunks: Chunk[]): void {
     outcome = final;
     letGo();
-    push(chunks);
+    try {
+      push(chunks);
+    } catch (error) {
+      onTranslatorError(error);
+    }
     unwritten.flushSoon();
   }
 
   async function close(): Promise<void> {
     const final = outcome as TurnOutcome;
-    if (!catchUp.isDone) await closeFromLog(final);
+    if (!catchUp.isDone || !isTranslating) await closeFromLog(final);
     // Read before it is closed: a log that retains nothing has forgotten it afterwards.
     const message = await hooks.readMessage(unwritten.lastSeq, messageId);
     await writer.close(final);
@@ -185,7 +201,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   }
 
   async function tellEnd(final: TurnOutcome, message: UIMessage): Promise<void> {
-    await hooks.end(final, message, translator.stats);
+    await hooks.end(final, message, statsOf(translator));
     finished.resolve();
   }
 
@@ -308,7 +324,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     }
     questions.expireUntil(Date.now());
     // The clock is read once a tick, not once an event.
-    if (isAlive || !upstream || upstream.isQueued || questions.isAsking) {
+    if (isAlive || !upstream.isTaken || upstream.isQueued || questions.isAsking) {
       isAlive = false;
       lastEventAt = now;
       return;
@@ -380,9 +396,9 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     }
     try {
       const sink = { event: onEvent, close: (final: TurnOutcome) => end(final) };
-      upstream =
-        takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink);
-      translator = upstream.translator;
+      translator = upstream.take(
+        takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink),
+      );
       lastEventAt = steadyNow();
       catchUp.attached();
     } catch (error) {
@@ -411,7 +427,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       return questions.isAsking && lease?.session.waiting !== undefined;
     },
     get waitsFor() {
-      return upstream?.isQueued ? 'others' : questions.isAsking ? 'an answer' : undefined;
+      return upstream.isQueued ? 'others' : questions.isAsking ? 'an answer' : undefined;
     },
     get hasAsked() {
       return hasAsked;

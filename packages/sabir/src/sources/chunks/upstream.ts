@@ -6,6 +6,7 @@ import {
   toShownText,
   UPSTREAM_DROPPED,
 } from '../../errors.ts';
+import { forget } from '../../forget.ts';
 import type { UIMessage } from '../../message.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import type {
@@ -275,15 +276,6 @@ function open(chunks: unknown): Source {
   const iterator = given?.[Symbol.asyncIterator]?.();
   if (!iterator) throw new TypeError('The handler gave no async iterable of chunks.');
   return { next: () => iterator.next(), leave: () => forget(() => iterator.return?.()) };
-}
-
-/** Nobody is left to be told what goes wrong in a generator's last words. */
-async function forget(run: () => unknown): Promise<void> {
-  try {
-    await run();
-  } catch {
-    // See above.
-  }
 }
 
 function nextTick(): Promise<void> {
