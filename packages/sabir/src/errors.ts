@@ -310,6 +310,34 @@ export const EVENTS_GONE = {
   userMessage: 'This answer is not kept event by event any more.',
   remedy: 'Read it in the history.',
 } as const;
+export const SESSION_FULL = {
+  code: 'session-full',
+  status: 413,
+  retryable: false,
+  userMessage: 'This session holds as much as it may.',
+  remedy: 'Begin a new session, delete this one, or raise limits.sessionBytes.',
+} as const;
+export const TOO_MANY_SOCKETS = {
+  code: 'too-many-sockets',
+  status: 429,
+  retryable: true,
+  userMessage: 'There are too many open connections.',
+  remedy: 'Close some, or raise limits.socketsPerUser or limits.socketsPerSession.',
+} as const;
+export const SOCKETS_FULL = {
+  code: 'sockets-full',
+  status: 503,
+  retryable: true,
+  userMessage: 'The server has no room for another connection.',
+  remedy: 'Try again later, or raise limits.sockets or limits.pendingUpgrades.',
+} as const;
+export const TOO_MANY_MESSAGES = {
+  code: 'too-many-messages',
+  status: 429,
+  retryable: true,
+  userMessage: 'There were too many messages in a short time.',
+  remedy: 'Send fewer a second, or raise limits.messagesPerSecond.',
+} as const;
 export const INTERNAL_ERROR = {
   code: 'internal-error',
   status: 500,
@@ -362,6 +390,10 @@ export type ErrorKind =
   | typeof NOT_QUEUED
   | typeof PROMPT_TAKEN
   | typeof EVENTS_GONE
+  | typeof SESSION_FULL
+  | typeof TOO_MANY_SOCKETS
+  | typeof SOCKETS_FULL
+  | typeof TOO_MANY_MESSAGES
   | typeof INTERNAL_ERROR;
 
 export type ErrorCode = ErrorKind['code'];

@@ -1,6 +1,9 @@
 /** What a session server counts; the kit is in `../metrics.ts`. */
 import type { MetricRegistry } from '../metrics.ts';
-import type { SessionAgent, SessionStore } from '../session/index.ts';
+import type { SessionAgent, SessionLimits, SessionStore } from '../session/index.ts';
+import type { SocketLimits } from './session-server-options.ts';
+
+type Limits = SessionLimits & SocketLimits;
 
 /** `sessions` are those in memory: they are looked at when somebody scrapes. */
 export function createSessionMetrics(
@@ -39,4 +42,28 @@ export function createSessionMetrics(
       'Reads and writes of the session store that failed.',
     ),
   };
+}
+
+/** Those that refuse something. The others only cut what is read. */
+const REFUSING = [
+  ...['sockets', 'socketsPerUser', 'socketsPerSession', 'pendingUpgrades', 'messagesPerSecond'],
+  ...['promptBytes', 'viewerMessageBytes', 'queuedPrompts', 'queuedPromptsPerUser', 'queueBytes'],
+  ...['turnBytes', 'eventBytes', 'clientBufferBytes'],
+] as (keyof Limits)[];
+
+/**
+ * Shows each limit as `sessions.NAME`. Gives the function to call for each refusal.
+ */
+export function createLimitMetrics(
+  registry: MetricRegistry,
+  limits: Limits,
+  uses: Partial<Record<keyof Limits, () => number>>,
+): (limit: keyof Limits) => void {
+  const refusals = new Map(
+    REFUSING.map((name) => {
+      const use = uses[name];
+      return [name, registry.limit(`sessions.${name}`, { max: limits[name], ...(use && { use }) })];
+    }),
+  );
+  return (limit) => refusals.get(limit)?.();
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { WebSocket } from 'ws';
 import { chatBody, createLogSpy, openSse, readChunks } from '../../test/gateway-client.ts';
 import { openSocket } from '../../test/raw-http.ts';
+import { knock as knockAt, toFrame, UPGRADE } from '../../test/raw-websocket.ts';
 import { scriptedDriver } from '../../test/scripted-driver.ts';
 import { joinSession, startSessionChain } from '../../test/session-chain.ts';
 import { TURN_TOO_LARGE } from '../errors.ts';
@@ -27,38 +27,9 @@ async function startStack(options: Partial<SessionStackOptions> = {}) {
   return { ...stack, post };
 }
 
-/** The status that a WebSocket is answered with. */
-function knock(
-  { url }: { url: string },
-  headers: Record<string, string>,
-  protocols: string[] = [],
-): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const address = `${url.replace('http', 'ws')}/api/sessions/s/ws?role=client`;
-  const socket = new WebSocket(address, protocols, { headers });
-  socket.on('unexpected-response', (_, { statusCode = 0 }) => {
-    resolve(statusCode);
-    socket.terminate();
-  });
-  socket.on('open', () => {
-    resolve(101);
-    socket.terminate();
-  });
-  socket.on('error', () => undefined);
-  return promise;
-}
-
-/** Asks for a WebSocket, and then says only what it is told to. */
-const UPGRADE = [
-  'GET /api/sessions/s/ws?role=client HTTP/1.1',
-  ...['Host: localhost', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'],
-  ...['Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', '', ''],
-].join('\r\n');
-
-/** A frame as clients send it, under a mask that changes nothing. */
-function toFrame(opcode: number, body: Buffer): Buffer {
-  const head = Buffer.from([0x80 | opcode, 0x80 | body.length, 0, 0, 0, 0]);
-  return Buffer.concat([head, body]);
+/** The status that an upgrade is answered with. */
+async function knock(...given: Parameters<typeof knockAt>): Promise<number> {
+  return (await knockAt(...given)).status;
 }
 
 describe('a page of another site', () => {
@@ -262,7 +233,9 @@ describe('a session server', () => {
     ann.send({ type: 'prompt', content: 'text' });
     await ann.until(({ data }) => Object(data).promptQueued);
     await vi.waitFor(() => {
-      expect(lines).toMatchObject([{ level: 'error', details: { error: 'There is no room.' } }]);
+      expect(lines).toMatchObject([
+        { level: 'error', details: { error: { message: 'There is no room.' } } },
+      ]);
     }, WAIT);
     ann.send({ type: 'ping' });
     await ann.until(({ type }) => type === 'pong');

@@ -1,60 +1,48 @@
 /** Sessions on Node: WebSockets in, one `SessionAgent` for each session that somebody is in. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { WebSocketServer } from 'ws';
+import { type WebSocket, WebSocketServer } from 'ws';
 import {
   type ErrorKind,
+  HOOK_TIMEOUT,
   INTERNAL_ERROR,
   NOT_FOUND,
   NOT_SIGNED_IN,
   ORIGIN_REFUSED,
+  SabirError,
   SHUTTING_DOWN,
+  SOCKETS_FULL,
+  TOO_MANY_MESSAGES,
 } from '../errors.ts';
-import type { Cors, Role } from '../gateway/index.ts';
+import type { Role } from '../gateway/index.ts';
 import { isTrustedPage } from '../gateway/origin.ts';
 import { createMetricRegistry, type MetricRegistry } from '../metrics.ts';
 import { toSafeLogger } from '../safe-logger.ts';
 import {
   type ClientInfo,
+  DEFAULT_LIMITS,
   SessionAgent,
-  type SessionLimits,
-  type SessionStore,
-  type SessionTiming,
+  type SessionSocket,
+  type SocketEvents,
 } from '../session/index.ts';
 import { watchStore } from '../session/watched-store.ts';
-import type { Logger } from '../translator.ts';
 import { startTimeout, type Timer } from '../turns/timers.ts';
 import type { User } from '../turns/upstream.ts';
+import { within } from '../within.ts';
 import { withText } from '../without-content.ts';
-import { toUrl } from './node-listener.ts';
-import { createSessionMetrics } from './session-metrics.ts';
+import { createConnectedUsers } from './connected-users.ts';
+import { createLimitMetrics, createSessionMetrics } from './session-metrics.ts';
+import {
+  DEFAULT_SOCKET_LIMITS,
+  DEFAULT_SOCKET_TIMING,
+  type SessionServerOptions,
+} from './session-server-options.ts';
 import { toSessionSocket, watchSocket } from './session-sockets.ts';
+import { refuse, sessionIdOf, toRequest, wishesOf, withProtocolToken } from './session-upgrade.ts';
+import { createSocketCounts } from './socket-counts.ts';
+import { createTokenBucket } from './token-bucket.ts';
 
-export type SessionServerOptions = {
-  /** Where sessions are kept: `sqliteSessionStore({ file })`, or `memorySessionStore()`. */
-  store: SessionStore;
-  /** Who asks; null for nobody: the answer is 401. A gateway's own will do. */
-  authenticate(request: Request): Promise<User | null> | User | null;
-  /** What they may do in a session; null for nothing, or no such session: the answer is 404. */
-  access(user: User, sessionId: string): Promise<Role | null> | Role | null;
-  /** Whether this may be a session's runner. Default: nobody may. */
-  admitRunner?(request: Request, sessionId: string): Promise<boolean> | boolean;
-  /** A session has something to do, and no runner. */
-  onRunnerWanted?(sessionId: string): void;
-  /** A session was let go: nobody is in it, and nothing runs. */
-  onSessionClosed?(sessionId: string): void;
-  /** Pages of other origins that may connect. */
-  cors?: Cors;
-  timing?: Partial<SessionTiming & { pingMs: number; lingerMs: number }>;
-  limits?: Partial<SessionLimits & { runnerFrameBytes: number }>;
-  /**
-   * Where this server's metrics are registered. Share it with the gateway on the same port.
-   *
-   * @default a registry of its own
-   */
-  metrics?: MetricRegistry;
-  logger?: Logger;
-};
+export type { SessionServerOptions } from './session-server-options.ts';
 
 export type SessionServer = {
   /** For a server's `upgrade` event. Takes `/api/sessions/:id/ws`, and refuses the rest. */
@@ -66,39 +54,50 @@ export type SessionServer = {
   readonly metrics: MetricRegistry;
   /** Why no more sessions should be sent here; empty while all is well. For a gateway's `ready`. */
   problems(): string[];
+  /** Closes all sockets of this user. Gateways' sockets are closed by their gateway. */
+  disconnect(userId: string): void;
   /** Takes up what was under way when the process ended. Call it when runners can connect. */
   recover(): void;
   /** Takes no more prompts, waits for what runs, and lets everybody go. */
   close(shutdownMs?: number): Promise<void>;
 };
 
-const ADDRESS = /^\/api\/sessions\/([^/]+)\/ws$/;
-const SIGNED_OUT = 4401;
-const REASONS: Record<number, string> = {
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not Found',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-};
+const TOO_FAST = 4429;
+
+type Admitted = { client: ClientInfo } | { runnerId: string | undefined };
+type Upgrade = { incoming: IncomingMessage; raw: Duplex; head: Buffer };
 
 export function createSessionServer(options: SessionServerOptions): SessionServer {
-  const { timing = {}, limits = {}, metrics = createMetricRegistry() } = options;
+  const { metrics = createMetricRegistry() } = options;
   const logger = toSafeLogger(options.logger);
-  const { pingMs = 30_000, lingerMs = 60_000 } = timing;
+  const timing = { ...DEFAULT_SOCKET_TIMING, ...options.timing };
+  const limits = { ...DEFAULT_LIMITS, ...DEFAULT_SOCKET_LIMITS, ...options.limits };
   const agents = new Map<string, SessionAgent>();
-  const counts = createSessionMetrics(metrics, agents, options.store);
+  const counted = createSessionMetrics(metrics, agents, options.store);
   const watched = watchStore(options.store, {
-    onError: () => counts.storageErrors.add(),
+    onError: () => counted.storageErrors.add(),
     now: () => performance.now(),
   });
   const { store } = watched;
   const leaving = new Map<string, Timer>();
-  const maxPayload = Math.max(limits.promptBytes ?? 0, limits.runnerFrameBytes ?? 64_000_000);
-  const sockets = new WebSocketServer({
-    ...{ noServer: true, perMessageDeflate: false, maxPayload },
-    // The token is no protocol; the name beside it is.
-    handleProtocols: (protocols) => (protocols.has('sabir') ? 'sabir' : false),
+  // Each checks a frame's length by its header, before anything is kept of the frame.
+  const viewerSockets = createSocketServer(limits.viewerMessageBytes);
+  const writerSockets = createSocketServer(limits.promptBytes);
+  const runnerSockets = createSocketServer(limits.runnerFrameBytes);
+  const openSockets = createSocketCounts(limits);
+  const users = createConnectedUsers({
+    access: (user, sessionId) =>
+      within(timing.hookMs, accessOf(user, sessionId), () => {
+        throw new SabirError(HOOK_TIMEOUT);
+      }),
+    ...{ accessCheckMs: timing.accessCheckMs, logger },
+  });
+  let pendingUpgrades = 0;
+  const refused = createLimitMetrics(metrics, limits, {
+    sockets: () => openSockets.total,
+    socketsPerUser: openSockets.mostOfUser,
+    socketsPerSession: openSockets.mostInSession,
+    pendingUpgrades: () => pendingUpgrades,
   });
   let isClosing = false;
   let onQuiet: (() => void) | undefined;
@@ -109,7 +108,8 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     const agent = new SessionAgent({
       ...{ sessionId, storage: store.open(sessionId), timing, limits },
       onRunnerWanted: () => queueMicrotask(() => callRunner(sessionId)),
-      onTurnEnd: (reason) => counts.turns.add({ reason }),
+      onLimit: refused,
+      onTurnEnd: (reason) => counted.turns.add({ reason }),
       onIdle: () => {
         lingerIfEmpty(agent);
         if (isClosing && isQuiet()) onQuiet?.();
@@ -137,7 +137,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     const { sessionId } = agent;
     if (isClosing || agent.clientCount > 0 || !agent.isIdle) return;
     leaving.get(sessionId)?.clear();
-    const timer = startTimeout(lingerMs, () => {
+    const timer = startTimeout(timing.lingerMs, () => {
       leaving.delete(sessionId);
       if (agent.clientCount > 0 || !agent.isIdle) return;
       agents.delete(sessionId);
@@ -153,68 +153,124 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     return agentOf(sessionId);
   }
 
+  async function accessOf(user: User, sessionId: string): Promise<Role | null> {
+    return options.access(user, sessionId);
+  }
+
   async function admit(request: Request, sessionId: string): Promise<Admitted | ErrorKind> {
     const { searchParams } = new URL(request.url);
     if (searchParams.get('role') === 'runner') {
       const runnerId = searchParams.get('runnerId') ?? undefined;
       return (await options.admitRunner?.(request, sessionId)) ? { runnerId } : NOT_FOUND;
     }
+    const wishes = wishesOf(searchParams);
+    const behind = await options.admitGateway?.(request, sessionId);
+    if (behind) return { client: { ...behind, ...wishes, isGateway: true } };
     // As it came: a page can name any protocol it likes, so a token there proves nothing of it.
     if (!isTrustedPage(request, options.cors)) return ORIGIN_REFUSED;
     const user = await options.authenticate(withProtocolToken(request));
     if (!user || (user.expiresAt ?? Infinity) <= Date.now()) return NOT_SIGNED_IN;
-    const role = await options.access(user, sessionId);
-    return role ? { user, role, ...wishesOf(searchParams) } : NOT_FOUND;
+    const role = await accessOf(user, sessionId);
+    return role ? { client: { user, role, ...wishes } } : NOT_FOUND;
+  }
+
+  /** Decides about an upgrade; not about too many at once. */
+  async function decide(request: Request, sessionId: string): Promise<Admitted | ErrorKind> {
+    if (pendingUpgrades >= limits.pendingUpgrades) {
+      refused('pendingUpgrades');
+      return SOCKETS_FULL;
+    }
+    pendingUpgrades++;
+    try {
+      return await within(timing.hookMs, admit(request, sessionId), () => {
+        logger?.error?.('a hook took too long to decide about a connection', { sessionId });
+        return HOOK_TIMEOUT;
+      });
+    } finally {
+      pendingUpgrades--;
+    }
   }
 
   function accept(
-    incoming: IncomingMessage,
-    raw: Duplex,
-    head: Buffer,
-    join: (agent: SessionAgent, socket: ReturnType<typeof toSessionSocket>) => SocketEventsOf,
-    { sessionId, expiresAt }: { sessionId: string; expiresAt: number | undefined },
+    { incoming, raw, head }: Upgrade,
+    sessionId: string,
+    sockets: WebSocketServer,
+    join: (agent: SessionAgent, socket: WebSocket) => void,
   ): void {
     const agent = enter(sessionId);
     let isThere = false;
     sockets.handleUpgrade(incoming, raw, head, (socket) => {
       isThere = true;
-      const sessionSocket = toSessionSocket(socket, raw);
-      const events = join(agent, sessionSocket);
-      const expiry =
-        expiresAt === undefined
-          ? undefined
-          : startTimeout(expiresAt - Date.now(), () => {
-              sessionSocket.close(SIGNED_OUT, 'the sign-in has expired');
-            });
-      const close = () => {
-        expiry?.clear();
-        events.close();
-        lingerIfEmpty(agent);
-      };
-      watchSocket(socket, { message: events.message, close }, pingMs);
+      join(agent, socket);
     });
     // It has gone in the meantime, or does not know how to.
     if (!isThere) lingerIfEmpty(agent);
   }
 
+  function acceptRunner(upgrade: Upgrade, sessionId: string, runnerId: string | undefined): void {
+    accept(upgrade, sessionId, runnerSockets, (agent, socket) => {
+      const info = runnerId === undefined ? {} : { runnerId };
+      const events = agent.connectRunner(toSessionSocket(socket, upgrade.raw), info);
+      watchSocket(
+        socket,
+        withClose(events, () => lingerIfEmpty(agent)),
+        timing,
+      );
+    });
+  }
+
+  function acceptClient(upgrade: Upgrade, sessionId: string, client: ClientInfo): void {
+    const { user, role, isGateway } = client;
+    const sockets = role === 'viewer' ? viewerSockets : writerSockets;
+    accept(upgrade, sessionId, sockets, (agent, socket) => {
+      const sessionSocket = toSessionSocket(socket, upgrade.raw);
+      const uncount = isGateway ? undefined : openSockets.add(user.id, sessionId);
+      const forget = isGateway
+        ? undefined
+        : users.add({ user, role, sessionId, socket: sessionSocket });
+      const events = agent.connectClient(sessionSocket, client);
+      const onClose = () => {
+        uncount?.();
+        forget?.();
+        lingerIfEmpty(agent);
+      };
+      watchSocket(socket, withClose(events, onClose), {
+        pingMs: timing.pingMs,
+        onTooLarge: () => refused(role === 'viewer' ? 'viewerMessageBytes' : 'promptBytes'),
+        ...(!isGateway && { allow: limitRate(sessionSocket) }),
+      });
+    });
+  }
+
+  /** Allows so many messages; then says why, and closes the socket. */
+  function limitRate(socket: SessionSocket): () => boolean {
+    const take = createTokenBucket(limits.messagesPerSecond);
+    const { code, userMessage: error } = TOO_MANY_MESSAGES;
+    return () => {
+      if (take()) return true;
+      refused('messagesPerSecond');
+      socket.send(JSON.stringify({ type: 'error', refused: '', code, error }));
+      socket.close(TOO_FAST, 'too many messages');
+      return false;
+    };
+  }
+
   async function upgrade(incoming: IncomingMessage, raw: Duplex, head: Buffer): Promise<void> {
     const request = toRequest(incoming);
-    const found = ADDRESS.exec(new URL(request.url).pathname)?.[1];
-    const sessionId = found === undefined ? undefined : decode(found);
-    const admitted = sessionId === undefined ? NOT_FOUND : await admit(request, sessionId);
-    if ('code' in admitted || sessionId === undefined || isClosing) {
-      refuse(raw, isClosing ? SHUTTING_DOWN : 'code' in admitted ? admitted : NOT_FOUND);
-      return;
+    const sessionId = sessionIdOf(request);
+    if (sessionId === undefined) return refuse(raw, NOT_FOUND);
+    const admitted = await decide(request, sessionId);
+    if (isClosing) return refuse(raw, SHUTTING_DOWN);
+    if ('code' in admitted) return refuse(raw, admitted);
+    const given = { incoming, raw, head };
+    if (!('client' in admitted)) return acceptRunner(given, sessionId, admitted.runnerId);
+    const { client } = admitted;
+    const refusal = client.isGateway ? undefined : openSockets.refusalOf(client.user.id, sessionId);
+    if (refusal) {
+      refused(refusal.limit);
+      return refuse(raw, refusal.kind);
     }
-    const expiresAt = 'user' in admitted ? admitted.user.expiresAt : undefined;
-    accept(
-      ...([incoming, raw, head] as const),
-      (agent, socket) =>
-        'user' in admitted
-          ? agent.connectClient(socket, admitted)
-          : agent.connectRunner(socket, toRunnerInfo(admitted)),
-      { sessionId, expiresAt },
-    );
+    acceptClient(given, sessionId, client);
   }
 
   return {
@@ -237,6 +293,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       ...(isClosing ? ['closing'] : []),
       ...(watched.isFailing ? ['storage-failing'] : []),
     ],
+    disconnect: users.disconnect,
     recover() {
       for (const sessionId of store.unfinished()) lingerIfEmpty(agentOf(sessionId));
     },
@@ -253,60 +310,25 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       }
       for (const agent of agents.values()) agent.close();
       agents.clear();
-      sockets.close();
+      for (const sockets of [viewerSockets, writerSockets, runnerSockets]) sockets.close();
     },
   };
 }
 
-type SocketEventsOf = ReturnType<SessionAgent['connectClient']>;
-type Admitted = ClientInfo | { runnerId: string | undefined };
-
-function toRunnerInfo({ runnerId }: { runnerId?: string | undefined }): { runnerId?: string } {
-  return runnerId === undefined ? {} : { runnerId };
+function createSocketServer(maxPayload: number): WebSocketServer {
+  return new WebSocketServer({
+    ...{ noServer: true, perMessageDeflate: false, maxPayload },
+    // The token is no protocol; the name beside it is.
+    handleProtocols: (protocols) => (protocols.has('sabir') ? 'sabir' : false),
+  });
 }
 
-/** What a client wants to be told, by its address. */
-function wishesOf(params: URLSearchParams): Partial<ClientInfo> {
-  const channelType = params.get('channelType');
-  const channelId = params.get('channelId');
-  const messages = params.get('messages');
+function withClose(events: SocketEvents, onClose: () => void): SocketEvents {
   return {
-    ...(channelType && channelId && { channel: { channelType, channelId } }),
-    ...(params.get('dialect') === 'v2' && { hasSnapshots: false }),
-    ...(messages !== null && /^\d{1,6}$/.test(messages) && { messages: Number(messages) }),
+    message: events.message,
+    close() {
+      events.close();
+      onClose();
+    },
   };
-}
-
-/** Browsers can send no header with a WebSocket: there the token comes as a protocol. */
-function withProtocolToken(request: Request): Request {
-  const protocols = (request.headers.get('sec-websocket-protocol') ?? '').split(/,\s*/);
-  const token = protocols.find((protocol) => protocol.startsWith('bearer.'));
-  if (!token || request.headers.has('authorization')) return request;
-  const headers = new Headers(request.headers);
-  headers.set('authorization', `Bearer ${token.slice('bearer.'.length)}`);
-  return new Request(request.url, { headers });
-}
-
-function toRequest(incoming: IncomingMessage): Request {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(incoming.headers)) {
-    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
-  }
-  return new Request(toUrl(incoming), { headers });
-}
-
-function decode(part: string): string | undefined {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return undefined;
-  }
-}
-
-function refuse(socket: Duplex, { status, code, userMessage, remedy }: ErrorKind): void {
-  const body = JSON.stringify({ code, message: userMessage, remedy });
-  socket.end(
-    `HTTP/1.1 ${status} ${REASONS[status] ?? 'Refused'}\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
 }

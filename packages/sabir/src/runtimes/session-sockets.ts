@@ -37,11 +37,19 @@ export function toSessionSocket(socket: WebSocket, raw: Duplex): SessionSocket {
 
 const CLOSE_MS = 2_000;
 
-/** Notices when the other side has gone without a word. */
+type WatchOptions = {
+  pingMs: number;
+  /** Takes one message or ping: false if there were too many, and the socket is being closed. */
+  allow?(): boolean;
+  /** A message was longer than the socket may receive. */
+  onTooLarge?(): void;
+};
+
+/** Hands on what the socket receives, and notices when the other side has gone without a word. */
 export function watchSocket(
   socket: WebSocket,
   { message, close }: SocketEvents,
-  pingMs: number,
+  { pingMs, allow = () => true, onTooLarge }: WatchOptions,
 ): void {
   let isAlive = true;
   const pings = startTimer(pingMs, () => {
@@ -52,13 +60,17 @@ export function watchSocket(
   socket.on('pong', () => {
     isAlive = true;
   });
+  // `ws` answers each with a pong, which waits in memory if the other side does not read.
+  socket.on('ping', allow);
   socket.on('message', (data) => {
     isAlive = true;
     // Whom we have let go may still be talking.
-    if (socket.readyState === socket.OPEN) message(String(data));
+    if (socket.readyState === socket.OPEN && allow()) message(String(data));
   });
   // What was wrong is told by the close that follows.
-  socket.on('error', () => undefined);
+  socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') onTooLarge?.();
+  });
   socket.on('close', () => {
     pings.clear();
     close();

@@ -1,6 +1,12 @@
 import type { Channel } from '../translator.ts';
 import type { User } from '../turns/upstream.ts';
-import type { Clock, SessionLimits, SessionRole, SessionSocket } from './options.ts';
+import type {
+  Clock,
+  SessionAgentOptions,
+  SessionLimits,
+  SessionRole,
+  SessionSocket,
+} from './options.ts';
 import type { ConnectedUser } from './protocol.ts';
 
 /** Who is on a client's socket, and what they want to be told. */
@@ -16,6 +22,8 @@ export type ClientInfo = {
   hasSnapshots?: boolean;
   /** How many messages it wants to be told first. Default: the session's limit. */
   messages?: number;
+  /** A gateway that the session believes: it checks, and reports, what its users do. */
+  isGateway?: boolean;
 };
 
 export type Client = ClientInfo & {
@@ -30,10 +38,14 @@ const SLOW_MS = 5_000;
 /** Further behind than so many times the limit, nobody is waited for. */
 const AT_MOST = 8;
 
-type ClientsOptions = { limits: Pick<SessionLimits, 'clientBufferBytes'>; clock: Clock };
+type ClientsOptions = {
+  limits: Pick<SessionLimits, 'clientBufferBytes'>;
+  clock: Clock;
+  onLimit: SessionAgentOptions['onLimit'];
+};
 
 /** The clients of a session. A frame is encoded once, whoever it goes to. */
-export function createClients({ limits, clock }: ClientsOptions) {
+export function createClients({ limits, clock, onLimit }: ClientsOptions) {
   const clients = new Set<Client>();
 
   function send(client: Client, frame: string): void {
@@ -42,6 +54,7 @@ export function createClients({ limits, clock }: ClientsOptions) {
     try {
       if (isTooSlow(client)) {
         clients.delete(client);
+        onLimit?.('clientBufferBytes');
         socket.close(TOO_SLOW, 'too far behind');
       } else socket.send(frame);
     } catch {

@@ -15,14 +15,15 @@ export type {
   DriverStart,
 } from './driver.ts';
 export { memorySessionStore } from './memory-store.ts';
-export type {
-  Clock,
-  SessionAgentOptions,
-  SessionLimits,
-  SessionRole,
-  SessionSocket,
-  SessionTiming,
-  SocketEvents,
+export {
+  type Clock,
+  DEFAULT_LIMITS,
+  type SessionAgentOptions,
+  type SessionLimits,
+  type SessionRole,
+  type SessionSocket,
+  type SessionTiming,
+  type SocketEvents,
 } from './options.ts';
 export type {
   ClientInit,

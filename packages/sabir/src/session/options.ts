@@ -27,33 +27,88 @@ export interface Clock {
 }
 
 export type SessionTiming = {
-  /** How long a prompt waits for a runner to connect. */
+  /**
+   * How long a prompt waits for a runner to connect.
+   * @default 60_000
+   */
   runnerStartMs: number;
-  /** How long a turn waits for a runner that dropped. */
+  /**
+   * How long a turn waits for a runner that dropped.
+   * @default 30_000
+   */
   runnerGraceMs: number;
-  /** How long an agent may take to stop. */
+  /**
+   * How long an agent may take to stop.
+   * @default 10_000
+   */
   abortMs: number;
-  /** How long people have for an answer, unless the agent says otherwise. */
+  /**
+   * How long people have for an answer, unless the agent says otherwise.
+   * @default 300_000
+   */
   questionMs: number;
 };
 
 export type SessionLimits = {
-  /** How many prompts may wait. */
+  /**
+   * How many prompts may wait in a session.
+   * @default 100
+   */
   queuedPrompts: number;
-  /** A prompt, its files included. */
+  /**
+   * How many of them may be one user's.
+   * @default 50
+   */
+  queuedPromptsPerUser: number;
+  /**
+   * A prompt, its files included, and any other message of a collaborator or an owner.
+   * @default 12_000_000
+   */
   promptBytes: number;
-  /** What all of those that wait may come to. */
+  /**
+   * A message of a viewer: `ping` or `follow`.
+   * @default 4_096
+   */
+  viewerMessageBytes: number;
+  /**
+   * What all prompts that wait may come to.
+   * @default 64_000_000
+   */
   queueBytes: number;
-  /** What an agent may say in one turn, and at once. */
+  /**
+   * What an agent may say in one turn.
+   * @default 32_000_000
+   */
   turnBytes: number;
+  /**
+   * What an agent may say at once.
+   * @default 8_000_000
+   */
   eventBytes: number;
-  /** How many of the latest messages a client is told when it comes. */
+  /**
+   * How many of the latest messages a client is told when it connects.
+   * @default 1_000
+   */
   initMessages: number;
+  /**
+   * What those messages may come to.
+   * @default 12_000_000
+   */
   initBytes: number;
-  /** How many of them a runner is told with a prompt. */
+  /**
+   * How many of the latest messages a runner is told with a prompt.
+   * @default 200
+   */
   historyMessages: number;
+  /**
+   * What those messages may come to.
+   * @default 12_000_000
+   */
   historyBytes: number;
-  /** What a client may be behind; one that is further behind is let go, and comes back. */
+  /**
+   * How far behind a client may be; one that is further behind is closed with 4008, and comes back.
+   * @default 8_000_000
+   */
   clientBufferBytes: number;
 };
 
@@ -69,6 +124,8 @@ export type SessionAgentOptions = {
   onIdle?(): void;
   /** A turn has ended, for this reason. */
   onTurnEnd?(reason: 'end_turn' | 'error' | 'canceled'): void;
+  /** Something was refused because of this limit. */
+  onLimit?(limit: keyof SessionLimits): void;
   logger?: Logger;
 };
 
@@ -81,7 +138,9 @@ export const DEFAULT_TIMING: SessionTiming = {
 
 export const DEFAULT_LIMITS: SessionLimits = {
   queuedPrompts: 100,
-  promptBytes: 16_000_000,
+  queuedPromptsPerUser: 50,
+  promptBytes: 12_000_000,
+  viewerMessageBytes: 4_096,
   queueBytes: 64_000_000,
   turnBytes: 32_000_000,
   eventBytes: 8_000_000,

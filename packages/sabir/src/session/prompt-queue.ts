@@ -60,6 +60,8 @@ export function createPromptQueue({ storage, clients, waiting, reason }: PromptQ
     get first() {
       return queue[0];
     },
+    /** How many of them are this user's. */
+    countOf: (userId: string) => queue.filter(({ authorId }) => authorId === userId).length,
     find: (is: (turn: StoredTurn) => boolean) => queue.find(is),
     add(turn: StoredTurn): void {
       queue.push(turn);

@@ -165,6 +165,8 @@ export type ClientInit = {
     protocol: typeof PROTOCOL;
     /** What this socket may do. */
     role: 'viewer' | 'collaborator' | 'owner';
+    /** A longer message closes this socket with 1009. */
+    maxMessageBytes: number;
     runnerConnected: boolean;
     runnerBusy: boolean;
     promptsQueued: number;

@@ -1,11 +1,13 @@
 import { BAD_REQUEST, type ErrorKind } from '../errors.ts';
+import { createJsonMeter } from '../json-limits.ts';
 import type { Channel } from '../translator.ts';
-import { isTooDeep } from './parse-frame.ts';
 import { type ClientMessage, EXPIRED_ANSWER, type FileAttachment } from './protocol.ts';
 
 type Loose = Record<string, unknown>;
 
 const MAX_ID_LENGTH = 200;
+/** A prompt with 1,000 files has about 5,000. */
+const MAX_NODES = 10_000;
 export const DEFAULT_CHANNEL: Channel = { channelType: 'web', channelId: 'default' };
 
 const isId = (value: unknown): value is string =>
@@ -55,15 +57,16 @@ function areFiles(value: unknown): boolean {
 
 /** What was asked, by the ids it gave: also when it makes no sense, whoever asked can find it. */
 type About = { refused: string; promptId?: string; questionId?: string; turnId?: string };
-type Heard = { about: About } & (
+export type HeardMessage = { about: About } & (
   | { message: ClientMessage; problem?: undefined }
   | { problem: ErrorKind }
 );
 
-export function readClientMessage(frame: string): Heard {
+export function readClientMessage(frame: string): HeardMessage {
   let message: Loose;
   try {
-    message = Object(JSON.parse(frame));
+    const problem = createJsonMeter({ nodes: MAX_NODES }).push(frame);
+    message = problem ? {} : Object(JSON.parse(frame));
   } catch {
     message = {};
   }
@@ -75,7 +78,6 @@ export function readClientMessage(frame: string): Heard {
     ...(isId(turnId) && { turnId }),
   };
   const isKnown = typeof type === 'string' && Object.hasOwn(KNOWN, type);
-  // Whoever asked too deep is to find it refused all the same.
-  const isSound = isKnown && !isTooDeep(message) && KNOWN[type as ClientMessage['type']](message);
+  const isSound = isKnown && KNOWN[type as ClientMessage['type']](message);
   return isSound ? { about, message: message as ClientMessage } : { about, problem: BAD_REQUEST };
 }

@@ -22,6 +22,8 @@ import {
   DEFAULT_LIMITS,
   DEFAULT_TIMING,
   type SessionAgentOptions,
+  type SessionLimits,
+  type SessionRole,
   type SessionSocket,
   type SocketEvents,
 } from './options.ts';
@@ -32,7 +34,7 @@ import {
   PROTOCOL,
   type RefusalEvent,
 } from './protocol.ts';
-import { DEFAULT_CHANNEL, readClientMessage } from './read-client-message.ts';
+import { DEFAULT_CHANNEL, type HeardMessage, readClientMessage } from './read-client-message.ts';
 import { SessionTurns } from './session-turns.ts';
 import type { StoredTurn } from './storage.ts';
 import { nameOf } from './turn-messages.ts';
@@ -62,29 +64,19 @@ export class SessionAgent {
   constructor(options: SessionAgentOptions) {
     const { sessionId, storage, clock = systemClock, onRunnerWanted } = options;
     const logger = toSafeLogger(options.logger);
-    const { onIdle, onTurnEnd } = options;
+    const { onIdle, onTurnEnd, onLimit } = options;
     this.sessionId = sessionId;
     this.#options = { ...options, clock, ...(logger && { logger }) };
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     const timing = { ...DEFAULT_TIMING, ...options.timing };
     this.#limits = limits;
-    const clients = createClients({ limits, clock });
+    const clients = createClients({ limits, clock, onLimit });
     this.#clients = clients;
-    this.#guard = createGuard(sessionId, logger);
+    const guard = createGuard(sessionId, logger);
+    this.#guard = guard;
     this.#turns = new SessionTurns({
-      ...{
-        sessionId,
-        storage,
-        clients,
-        clock,
-        timing,
-        limits,
-        onRunnerWanted,
-        onIdle,
-        onTurnEnd,
-        logger,
-      },
-      guard: this.#guard,
+      ...{ sessionId, storage, clients, clock, guard, timing, limits, logger },
+      ...{ onRunnerWanted, onIdle, onTurnEnd, onLimit },
     });
   }
 
@@ -171,6 +163,7 @@ export class SessionAgent {
       data: {
         protocol: PROTOCOL,
         role,
+        maxMessageBytes: this.#maxMessageBytes(role),
         runnerConnected: runner.isConnected,
         runnerBusy: running !== undefined,
         promptsQueued: queue.size,
@@ -220,7 +213,7 @@ export class SessionAgent {
   #hear(client: Client, frame: string): void {
     // Whoever was let go may still be talking.
     if (this.#isClosed || !this.#clients.includes(client)) return;
-    const heard = readClientMessage(frame);
+    const heard = this.#read(client, frame);
     try {
       if (heard.problem) throw new SabirError(heard.problem);
       const { message } = heard;
@@ -231,6 +224,18 @@ export class SessionAgent {
     } catch (error) {
       this.#refuse(client, heard.about, error);
     }
+  }
+
+  /** Platforms may check the length before this; here it is checked before the frame is parsed. */
+  #read({ role }: Client, frame: string): HeardMessage {
+    if (frame.length <= this.#maxMessageBytes(role)) return readClientMessage(frame);
+    this.#options.onLimit?.(role === 'viewer' ? 'viewerMessageBytes' : 'promptBytes');
+    return { about: { refused: '' }, problem: BODY_TOO_LARGE };
+  }
+
+  #maxMessageBytes(role: SessionRole): number {
+    const { viewerMessageBytes, promptBytes } = this.#limits;
+    return role === 'viewer' ? viewerMessageBytes : promptBytes;
   }
 
   #do(client: Client, message: ClientMessage, bytes: number): void {
@@ -268,9 +273,9 @@ export class SessionAgent {
       return;
     }
     if (this.#isDraining) throw new SabirError(SHUTTING_DOWN);
-    const { queuedPrompts, queueBytes, promptBytes } = this.#limits;
-    if (bytes > promptBytes) throw new SabirError(BODY_TOO_LARGE);
-    if (queue.size >= queuedPrompts || queue.bytes + bytes > queueBytes) {
+    const exceeded = this.#exceededBy(client, bytes);
+    if (exceeded) {
+      this.#options.onLimit?.(exceeded);
       throw new SabirError(QUEUE_FULL);
     }
     const turn = this.#toTurn(client, promptId, message);
@@ -278,6 +283,15 @@ export class SessionAgent {
     queue.add(turn);
     this.#turns.next();
     queue.announce(turn);
+  }
+
+  /** The limit that one more prompt of so many bytes would exceed. */
+  #exceededBy({ user }: Client, bytes: number): keyof SessionLimits | undefined {
+    const { queue } = this.#turns;
+    const { queuedPrompts, queuedPromptsPerUser, queueBytes } = this.#limits;
+    if (queue.size >= queuedPrompts) return 'queuedPrompts';
+    if (queue.countOf(user.id) >= queuedPromptsPerUser) return 'queuedPromptsPerUser';
+    return queue.bytes + bytes > queueBytes ? 'queueBytes' : undefined;
   }
 
   #toTurn({ user }: Client, promptId: string, message: PromptMessage): StoredTurn {

@@ -288,7 +288,7 @@ describe('what is too much, or makes no sense', () => {
     const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
     const files = `[{"mime":"a/b","url":"data:,","more":${deep}}]`;
     ann.say(`{"type":"prompt","content":"Hi","promptId":"p1","attachments":${files}}`);
-    expect(ann.last('error')).toMatchObject({ refused: 'prompt', promptId: 'p1' });
+    expect(ann.last('error')).toMatchObject({ code: 'bad-request' });
     expect(rig.agent.isIdle).toBe(true);
   });
 

@@ -41,6 +41,7 @@ type SessionTurnsOptions = {
   onRunnerWanted?: (() => void) | undefined;
   onIdle?: (() => void) | undefined;
   onTurnEnd: SessionAgentOptions['onTurnEnd'] | undefined;
+  onLimit: SessionAgentOptions['onLimit'] | undefined;
   logger?: Logger | undefined;
 };
 
@@ -200,7 +201,7 @@ export class SessionTurns {
       if (frame.length <= this.#options.limits.eventBytes) this.#take(heard.kind, heard.event);
       // Said again after a drop, it may be of a turn that has ended.
       else if (heard.kind === 'turn' && this.#isOfCurrent(heard.event)) {
-        this.#stopShort(TURN_TOO_LARGE);
+        this.#stopAtLimit('eventBytes');
       }
       this.runner.acknowledgeSoon();
     }
@@ -235,7 +236,7 @@ export class SessionTurns {
     if (!running.isCreated) running.push({ type: 'message.create' });
     if (event.type === 'question') this.questions.ask(event, running);
     else running.push(event);
-    if (running.bytes > this.#options.limits.turnBytes) this.#stopShort(TURN_TOO_LARGE);
+    if (running.bytes > this.#options.limits.turnBytes) this.#stopAtLimit('turnBytes');
   }
 
   #tellAgentStatus({ type, status, detail }: RunnerEvent): void {
@@ -374,6 +375,11 @@ export class SessionTurns {
   #stopShort(kind: ErrorKind): void {
     if (this.#current) this.runner.send(toAbortCommand(this.#current));
     this.#fail(kind);
+  }
+
+  #stopAtLimit(limit: 'eventBytes' | 'turnBytes'): void {
+    this.#options.onLimit?.(limit);
+    this.#stopShort(TURN_TOO_LARGE);
   }
 
   #failToStore(error: unknown): void {

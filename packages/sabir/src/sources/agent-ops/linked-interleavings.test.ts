@@ -112,7 +112,7 @@ function createLink(rig: ReturnType<typeof createSessionRig>, user: string) {
         return isOpen;
       },
       send: (message) => {
-        if (isOpen) toServer.push(JSON.stringify(message));
+        if (isOpen) toServer.push(typeof message === 'string' ? message : JSON.stringify(message));
       },
       close: () => {
         if (isOpen) hangUp();

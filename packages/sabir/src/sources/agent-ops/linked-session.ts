@@ -1,4 +1,4 @@
-import { RUN_FAILED, UPSTREAM_DROPPED } from '../../errors.ts';
+import { BODY_TOO_LARGE, RUN_FAILED, UPSTREAM_DROPPED } from '../../errors.ts';
 import type { UIMessage } from '../../message.ts';
 import type { TurnOutcome } from '../../outcome.ts';
 import type { Channel } from '../../translator.ts';
@@ -50,6 +50,11 @@ const DROPPED: TurnOutcome = {
   code: UPSTREAM_DROPPED.code,
   message: UPSTREAM_DROPPED.userMessage,
 };
+const TOO_LARGE: TurnOutcome = {
+  status: 'failed',
+  code: BODY_TOO_LARGE.code,
+  message: BODY_TOO_LARGE.userMessage,
+};
 /** How long to wait before connecting again, twice as long each time. */
 const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 2_000;
@@ -82,6 +87,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   /** Connections since the last one that brought anything new. */
   #attempts = 0;
   #closing = new AbortController();
+  /** By the server's word: a longer message would cost the connection. */
+  #maxMessageBytes = Infinity;
 
   constructor(options: LinkedSessionOptions) {
     this.#options = options;
@@ -179,6 +186,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     this.#noteChannel(said);
     switch (said.type) {
       case 'init':
+        if (typeof data.maxMessageBytes === 'number') this.#maxMessageBytes = data.maxMessageBytes;
         for (const channel of toList(data.channels)) this.#noteChannel(channel);
         break;
       case 'error':
@@ -242,7 +250,12 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     turn.isCatchingUp = false;
     const { traceparent } = prompt;
     const ids = { promptId: prompt.turnId, turnId, ...(traceparent && { traceparent }) };
-    this.#socket?.send({ ...toPromptMessage(prompt, channel), ...ids });
+    const message = JSON.stringify({ ...toPromptMessage(prompt, channel), ...ids });
+    if (isLonger(message, this.#maxMessageBytes)) {
+      queueMicrotask(() => this.#close(turn, TOO_LARGE));
+      return;
+    }
+    this.#socket?.send(message);
     for (const given of answers) this.#socket?.send({ type: 'answer', ...given });
   }
 
@@ -355,4 +368,10 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
 function toList(value: unknown): Loose[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'object' && one !== null) : [];
+}
+
+/** Whether a text takes more bytes in UTF-8, where a character takes up to three. */
+function isLonger(text: string, bytes: number): boolean {
+  if (text.length > bytes) return true;
+  return text.length * 3 > bytes && new TextEncoder().encode(text).length > bytes;
 }
