@@ -2,6 +2,7 @@ import { SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { createId } from '../id.ts';
 import type { Channel } from '../translator.ts';
 import type { TakenOver } from '../turns/catch-up.ts';
+import { createGroups } from '../turns/groups.ts';
 import type { AnyTurnLog, BeginTurn, OrphanedTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
 import { closingsOf } from '../turns/lost.ts';
 import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
@@ -88,8 +89,9 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   const { log, timing, limits, metrics, telemetry, logger } = options;
   const { keepUser = ({ id }: User) => ({ id }) } = options;
   const live = new Map<string, LiveTurn>();
+  const liveInChat = createGroups<string, string>();
   /** Those whose answer may be missing from a history: until `onFinish` has stored it. */
-  const unstored = new Map<string, Turn>();
+  const unstored = createGroups<string, Turn>();
   /** The ends of turns, `onFinish` included: it may still be storing when the turn has ended. */
   const ends = new Set<Promise<void>>();
   /** One for each agent: routes with the same one share its connections. */
@@ -205,7 +207,9 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     trace?.begin(turnId, takenOver !== undefined);
     /** A gateway that slept past its lease may have taken its own turn over: that one is another. */
     const forget = () => {
-      if (live.get(turnId)?.turn === turn) live.delete(turnId);
+      if (live.get(turnId)?.turn !== turn) return;
+      live.delete(turnId);
+      liveInChat.delete(prompt.chatKey, turnId);
     };
     const turnOptions: TurnOptions<AnyTurnLog> = {
       log,
@@ -265,9 +269,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     };
     const turn = trace ? trace.run(() => runTurn(turnOptions)) : runTurn(turnOptions);
     live.set(turnId, { turn, info: { ...info, turnId, startedAt }, trace });
-    unstored.set(turnId, turn);
+    liveInChat.add(prompt.chatKey, turnId);
+    unstored.add(sessionId, turn);
     const end = turn.done.then(() => {
-      if (unstored.get(turnId) === turn) unstored.delete(turnId);
+      unstored.delete(sessionId, turn);
       ends.delete(end);
     });
     ends.add(end);
@@ -330,16 +335,12 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       return isClosing;
     },
     /** The turns of a chat that are running here; the oldest first. */
-    liveIn: ({ logSession, chatId }: Kept): string[] =>
-      [...live.values()]
-        .filter(({ info }) => info.sessionId === logSession && info.chatId === chatId)
-        .map(({ info }) => info.turnId),
+    liveIn: (chat: Kept): string[] => liveInChat.get(chatKeyOf(chat)),
     /** A turn that is running here. */
     turnHere: (turnId: string): Turn | undefined => live.get(turnId)?.turn,
     /** The trace of a turn that is running here, if somebody follows it. */
     traceOf: (turnId: string): TurnTrace | undefined => live.get(turnId)?.trace,
-    unstoredIn: (sessionId: string) =>
-      [...unstored.values()].filter(({ prompt }) => prompt.sessionId === sessionId),
+    unstoredIn: (sessionId: string): Turn[] => unstored.get(sessionId),
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
     async close(): Promise<void> {
       isClosing = true;

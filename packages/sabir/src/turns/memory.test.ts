@@ -126,9 +126,9 @@ describe('memory', () => {
     }
   });
 
-  it('goes by the clock it is given, whenever its timers run', async () => {
+  it('goes by the clocks it is given, whenever its timers run', async () => {
     let time = 1_000;
-    const log = memoryTurnLog({ now: () => time });
+    const log = memoryTurnLog({ now: () => time, elapsed: () => time });
     const writer = await beginTurn(log);
     const lost = await beginTurn(log);
     time += 20_000;

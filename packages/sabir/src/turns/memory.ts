@@ -3,9 +3,10 @@ import { SabirError, SHUTTING_DOWN, TURN_FENCED, TURN_TOO_LARGE } from '../error
 import type { TurnOutcome } from '../outcome.ts';
 import { chunkBytes, isClosing } from './chunk-bytes.ts';
 import { CommandQueue } from './command-queue.ts';
+import { createGroups } from './groups.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
 import { closingsOf } from './lost.ts';
-import { startTimeout, type Timer } from './timers.ts';
+import { monotonicNow, startTimeout, type Timer } from './timers.ts';
 import { type ReadableTurn, TurnReader } from './turn-reader.ts';
 
 export type MemoryTurnLogOptions = {
@@ -19,8 +20,10 @@ export type MemoryTurnLogOptions = {
   dedupeMs?: number;
   /** How long a turn may be silent before it counts as lost. 30 s unless set. */
   leaseMs?: number;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, for what viewers are shown: when a turn began and ended. `Date.now` unless set. */
   now?: () => number;
+  /** Milliseconds that this process has run, for leases, retention and repeats. `monotonicNow` unless set. */
+  elapsed?: () => number;
 };
 
 /** One turn: readers hold on to it, so that they can finish a turn that the log has forgotten. */
@@ -32,6 +35,8 @@ type Turn = ReadableTurn & {
   commands: CommandQueue;
   /** The questions that somebody has answered. */
   answered: Set<string>;
+  /** By `elapsed`; 0 while the turn runs. */
+  endedAt: number;
   leaseEnd: number;
   leaseTimer: Timer | undefined;
 };
@@ -48,9 +53,12 @@ const MEGABYTE = 1024 * 1024;
 /** Turns in the memory of this process: what was acknowledged is kept until it ends. */
 export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   const { maxTurnBytes = 16 * MEGABYTE, retainedBytes = 64 * MEGABYTE } = options;
-  const { retentionMs = 60_000, dedupeMs = 10_000, leaseMs = 30_000, now = Date.now } = options;
+  const { retentionMs = 60_000, dedupeMs = 10_000, leaseMs = 30_000 } = options;
+  const { now = Date.now, elapsed = monotonicNow } = options;
   const turns = new Map<string, Turn>();
   const chats = new Map<string, Chat>();
+  const liveInSession = createGroups<string, Turn>();
+  const liveInChat = createGroups<string, Turn>();
   /** In the order of their ends: retention is the same for all, so the first is due first. */
   const ended = new Set<Turn>();
   let endedBytes = 0;
@@ -76,9 +84,9 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   function forgetEnded(): void {
     retentionTimer?.clear();
     retentionTimer = undefined;
-    const time = now();
+    const time = elapsed();
     for (const turn of ended) {
-      const due = (turn.info.endedAt ?? 0) + retentionMs;
+      const due = turn.endedAt + retentionMs;
       if (due > time && endedBytes <= retainedBytes) {
         retentionTimer = startTimeout(due - time, forgetEnded);
         return;
@@ -90,7 +98,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   /** The clock decides, not when its timer comes to run. */
   function forgetDue(): void {
     const [oldest] = ended;
-    if (oldest && (oldest.info.endedAt ?? 0) + retentionMs <= now()) forgetEnded();
+    if (oldest && oldest.endedAt + retentionMs <= elapsed()) forgetEnded();
   }
 
   function write(turn: Turn, chunks: Chunk[], bytes: number): void {
@@ -104,7 +112,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
 
   function end(turn: Turn, outcome: TurnOutcome): void {
     Object.assign(turn.info, { endedAt: now(), outcome });
+    turn.endedAt = elapsed();
     turn.isEnded = true;
+    liveInSession.delete(turn.info.sessionId, turn);
+    liveInChat.delete(turn.chat.key, turn);
     turn.leaseTimer?.clear();
     turn.leaseTimer = undefined;
     ended.add(turn);
@@ -116,7 +127,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   }
 
   /** Ends a turn whose writer has gone. True for a turn that is live. */
-  function isLive(turn: Turn, time = now()): boolean {
+  function isLive(turn: Turn, time = elapsed()): boolean {
     if (turn.isEnded) return false;
     if (time < turn.leaseEnd) return true;
     const closings = closingsOf(turn.chunks, turn.info.messageId, { status: 'lost' });
@@ -128,7 +139,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   /** One timer a turn. An append only moves the end; the timer looks for itself when it fires. */
   function watchLease(turn: Turn): void {
     const check = () => {
-      if (isLive(turn)) turn.leaseTimer = startTimeout(turn.leaseEnd - now(), check);
+      if (isLive(turn)) turn.leaseTimer = startTimeout(turn.leaseEnd - elapsed(), check);
     };
     turn.leaseTimer = startTimeout(leaseMs, check);
   }
@@ -146,10 +157,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   function findRequest(chat: Chat, { requestId, isRepeat }: BeginTurn): Turn | undefined {
     const turn = chat.byRequest.get(requestId);
     if (!turn || isLive(turn)) return turn;
-    const { outcome, endedAt = 0 } = turn.info;
+    const { outcome } = turn.info;
     const isGood = outcome?.status === 'finished' || outcome?.status === 'paused';
     // What is not kept any more is not there.
-    return isRepeat || (isGood && now() < endedAt + dedupeMs) ? turn : undefined;
+    return isRepeat || (isGood && elapsed() < turn.endedAt + dedupeMs) ? turn : undefined;
   }
 
   function create(info: BeginTurn): Turn {
@@ -160,11 +171,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       chats.set(key, chat);
     }
     const { sessionId, chatId, requestId, messageId } = info;
-    const startedAt = now();
     const turn: Turn = {
       // Not only an id: whoever knows it can ask for the turn.
       info: {
-        ...{ sessionId, chatId, requestId, messageId, startedAt },
+        ...{ sessionId, chatId, requestId, messageId, startedAt: now() },
         turnId: createTurnId(),
         lastSeq: 0,
       },
@@ -182,11 +192,14 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       waiting: new Set(),
       commands: new CommandQueue(),
       answered: new Set(),
-      leaseEnd: startedAt + leaseMs,
+      endedAt: 0,
+      leaseEnd: elapsed() + leaseMs,
       leaseTimer: undefined,
     };
     turns.set(turn.info.turnId, turn);
     chat.turns.add(turn);
+    liveInSession.add(sessionId, turn);
+    liveInChat.add(key, turn);
     chat.latest = turn;
     chat.byRequest.set(requestId, turn);
     watchLease(turn);
@@ -196,7 +209,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   function writerOf(turn: Turn): TurnWriter {
     let isDone = false;
     const hold = () => {
-      const time = now();
+      const time = elapsed();
       if (!isLive(turn, time)) throw new SabirError(TURN_FENCED);
       turn.leaseEnd = time + leaseMs;
     };
@@ -254,10 +267,11 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       return true;
     },
     async live(sessionId, chatId) {
-      const isAsked = ({ info }: Turn) =>
-        info.sessionId === sessionId && (chatId === undefined || info.chatId === chatId);
-      const live = [...turns.values()].filter((turn) => isAsked(turn) && isLive(turn));
-      return live.map(({ info }) => ({ ...info }));
+      const found =
+        chatId === undefined
+          ? liveInSession.get(sessionId)
+          : liveInChat.get(keyOf(sessionId, chatId));
+      return found.filter((turn) => isLive(turn)).map(({ info }) => ({ ...info }));
     },
     async close() {
       isClosed = true;
@@ -269,7 +283,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
         wake(turn);
         turn.commands.end();
       }
-      for (const held of [turns, chats, ended]) held.clear();
+      for (const held of [turns, chats, ended, liveInSession, liveInChat]) held.clear();
       endedBytes = 0;
     },
   };

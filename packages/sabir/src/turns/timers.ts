@@ -52,8 +52,17 @@ let monotonic = performance.now();
 let passed = 0;
 
 /**
- * Milliseconds that only grow, for what is due later. A clock that is set back does not stop them, nor
- * does a machine that sleeps, for which the monotonic one stands still.
+ * Milliseconds that this process has run, for what it waits for itself. A step of the wall clock does not
+ * change them. On Linux and macOS they stand still while the machine sleeps, and so does whatever this
+ * process waits for.
+ */
+export function monotonicNow(): number {
+  return performance.now();
+}
+
+/**
+ * Milliseconds that only grow, for what others wait for: their clocks go on while this machine sleeps. A
+ * clock that is set back does not stop them; one that is set forward counts as time that has passed.
  */
 export function steadyNow(): number {
   const now = Date.now();

@@ -96,7 +96,7 @@ async function play(script: Case): Promise<void> {
   const timers = watchTimers();
   try {
     let now = Date.now();
-    const log = memoryTurnLog({ maxTurnBytes: script.maxTurnBytes, now: () => now });
+    const log = memoryTurnLog({ maxTurnBytes: script.maxTurnBytes, elapsed: () => now });
     let calls = { closed: 0 };
     let isTaken = false;
     const session = new ScriptedSession();

@@ -20,8 +20,8 @@ const call: Chunk = { type: 'tool-input-available', toolCallId: 't', toolName: '
 
 /** Only the clocks: ticks stay what they are. */
 function fakeClock(): void {
-  const toFake = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] as const;
-  if (!vi.isFakeTimers()) vi.useFakeTimers({ toFake: [...toFake] });
+  const timers = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const;
+  if (!vi.isFakeTimers()) vi.useFakeTimers({ toFake: [...timers, 'Date', 'performance'] });
 }
 
 async function pass(ms: number): Promise<void> {
@@ -228,7 +228,7 @@ describe('a log', () => {
 
   it('that gave the turn to another is not written to again', async () => {
     let now = 1_000;
-    const run = await startTurn({ log: memoryTurnLog({ leaseMs: 4_000, now: () => now }) });
+    const run = await startTurn({ log: memoryTurnLog({ leaseMs: 4_000, elapsed: () => now }) });
     const agent = await run.agent();
     agent.say(START);
     await nextTick();

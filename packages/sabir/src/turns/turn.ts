@@ -23,7 +23,7 @@ import { hasCode, isFence, kindOf, nothingIfLost } from './log-errors.ts';
 import { closingsOf } from './lost.ts';
 import { outcomeOf } from './outcome-of.ts';
 import type { SessionLease } from './session-pool.ts';
-import { startTimeout, startTimer, steadyNow, type Timer } from './timers.ts';
+import { monotonicNow, startTimeout, startTimer, steadyNow, type Timer } from './timers.ts';
 import { trackProgress } from './track-progress.ts';
 import { createTurnHooks, statsOf } from './turn-hooks.ts';
 import type { Turn, TurnOptions } from './turn-options.ts';
@@ -56,10 +56,11 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   let lease: SessionLease | undefined;
   let outcome: TurnOutcome | undefined;
   let messageId = prompt.messageId;
-  let lastEventAt = steadyNow();
+  /** By the monotonic clock: neither a step of the wall clock nor a sleep of this machine is the agent's silence. */
+  let lastEventAt = monotonicNow();
   /** The agent has said something since the clock was last read. */
   let isAlive = false;
-  let renewedAt = lastEventAt;
+  let renewedAt = steadyNow();
   let hasAsked = false;
   /** Not after it has thrown: what closes the turn then follows from what is written. */
   let isTranslating = true;
@@ -68,7 +69,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   let isTaken = false;
   const questions = createTurnQuestions(progress.questions, {
     answer(answer) {
-      lastEventAt = steadyNow();
+      lastEventAt = monotonicNow();
       upstream.answer(answer);
     },
     expire: upstream.expire,
@@ -317,12 +318,13 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   const renewMs = writer.renewMs ?? RENEW_MS;
   const tickMs = Math.min(TICK_MS, renewMs / 2, Math.max(timing.idleMs / 4, 10));
   const watchdog: Timer = startTimer(tickMs, () => {
-    const now = steadyNow();
-    if (now - Math.max(unwritten.writtenAt, renewedAt) >= renewMs) {
-      renewedAt = now;
+    const renewAt = Math.max(unwritten.writtenAt, renewedAt) + renewMs;
+    if (steadyNow() >= renewAt) {
+      renewedAt = steadyNow();
       writer.renew().catch(onRenewError);
     }
     questions.expireUntil(Date.now());
+    const now = monotonicNow();
     // The clock is read once a tick, not once an event.
     if (isAlive || !upstream.isTaken || upstream.isQueued || questions.isAsking) {
       isAlive = false;
@@ -399,7 +401,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       translator = upstream.take(
         takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink),
       );
-      lastEventAt = steadyNow();
+      lastEventAt = monotonicNow();
       catchUp.attached();
     } catch (error) {
       logger?.error?.('the prompt could not be sent', { ...ids, error: withoutContent(error) });
