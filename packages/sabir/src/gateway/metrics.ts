@@ -48,7 +48,13 @@ export function createGatewayMetrics(registry: MetricRegistry) {
       'Events of a known type in a wrong shape.',
       [],
     ),
-    turns: registry.counter('sabir_turns_total', 'Turns that ended, by their outcome.', []),
+    turns: registry.counter('sabir_turns_total', 'Turns that ended, by their outcome.', [
+      { outcome: 'finished' },
+      { outcome: 'stopped' },
+      { outcome: 'failed' },
+      { outcome: 'paused' },
+      { outcome: 'lost' },
+    ]),
     liveTurns: gauge('sabir_live_turns', 'Turns that run here.'),
     takeovers: registry.counter(
       'sabir_takeovers_total',
