@@ -101,8 +101,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     try {
       return await converse(route, visit);
     } catch (error) {
-      const { code } = error instanceof SabirError ? error : INTERNAL_ERROR;
+      const { code, status } = error instanceof SabirError ? error : INTERNAL_ERROR;
       metrics.requestErrors.add({ code });
+      if (status >= 500) metrics.requestFailures.add();
       throw error;
     }
   }

@@ -21,6 +21,10 @@ export function createGatewayMetrics(registry: MetricRegistry) {
       'Requests that ended with an error, by its code.',
       [],
     ),
+    requestFailures: registry.counter(
+      'sabir_request_failures_total',
+      'Requests that failed on our side: a status of 5xx, or a turn that failed or was lost.',
+    ),
     ttfb: registry.histogram(
       'adapter_latency_ttfb_seconds',
       'From a request to the first chunk sent.',

@@ -86,6 +86,7 @@ describe('metrics', () => {
       'adapter_request_errors_total{code="bad-request"}': 1,
       'adapter_request_errors_total{code="failed"}': 1,
       'sabir_turns_total{outcome="failed"}': 1,
+      sabir_request_failures_total: 1,
     });
     const errors = Object.keys(metrics).filter((name) => name.includes('request_errors'));
     expect(errors).toHaveLength(4);

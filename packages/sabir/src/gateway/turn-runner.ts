@@ -257,6 +257,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         const code = outcome.status === 'failed' ? outcome.code : undefined;
         if (outcome.status === 'failed' || outcome.status === 'lost') {
           metrics.requestErrors.add({ code: code ?? outcome.status });
+          metrics.requestFailures.add();
           if (code !== UPSTREAM_UNREACHABLE.code) metrics.aborts.add({ side: 'server' });
         }
         logger?.info?.('turn ended', {
