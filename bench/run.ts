@@ -12,6 +12,7 @@ const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> 
   size: () => import('./size.ts'),
   client: () => import('./client.ts'),
   redis: () => import('./redis.ts'),
+  viewers: () => import('./viewers.ts'),
 };
 
 const args = process.argv.slice(2);
