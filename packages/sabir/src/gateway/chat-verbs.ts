@@ -1,3 +1,4 @@
+import { toByteResponse } from '../byte-source.ts';
 import { readJson } from '../chat-request.ts';
 import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
 import type { Logger } from '../translator.ts';
@@ -10,11 +11,12 @@ import { toAnswer } from './answer-question.ts';
 import { createChatAnswers } from './chat-answers.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { hasContractEvents } from './contract-frames.ts';
+import { createFanouts } from './fanout.ts';
 import { createLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
-import { viewTurn } from './respond.ts';
+import { Viewer } from './viewer.ts';
 import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
 import type { SleepWatch } from './sleep-watch.ts';
@@ -42,6 +44,12 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   const liveTurns = createLiveTurns(log, runner);
   const restoring = createRestoring({ log, runner, liveTurns, timing, logger });
   const answers = createChatAnswers({ log, runner, restoring, turnsOf });
+  const fanouts = createFanouts(log, (turnId, error) =>
+    logger?.error?.('a turn could not be read from the log', {
+      turnId,
+      error: withoutContent(error),
+    }),
+  );
 
   function view(
     visit: Visit,
@@ -56,20 +64,16 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     // Who comes back by itself has not gone for good.
     const isDetaching = isResuming || request.headers.get('x-sabir-detach') === '1';
     const viewing = {
-      ...{ turn, after, isResuming, answered },
+      ...{ turn, after, answered },
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
       // Of a turn that runs elsewhere nobody here knows.
       hasNotAsked: runner.turnHere(turnId)?.hasAsked === false,
     };
-    const frames = openWire(wire, viewing, { visit, place, logger });
+    const { encoder, pausing } = openWire(wire, viewing, { visit, place, logger });
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
     metrics.viewers.add(1);
-    const body = viewTurn({
-      log,
-      turn,
-      after,
-      request,
-      frames,
+    const viewer = new Viewer({
+      ...{ fanouts, turn, after, encoder, pausing, isResuming },
       keepAliveMs: timing.keepAliveMs,
       maxBacklogBytes: limits.viewerBacklogBytes,
       expiresAt: user.expiresAt,
@@ -79,12 +83,6 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       },
       onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
       onSlow: () => metrics.slowViewers.add(),
-      onError: (error) =>
-        logger?.error?.('the turn could not be read', {
-          requestId,
-          turnId,
-          error: withoutContent(error),
-        }),
       onDeparture(how) {
         metrics.viewers.add(-1);
         if (how === 'left') metrics.aborts.add({ side: 'client' });
@@ -93,7 +91,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
       },
     });
-    return new Response(body, { headers: { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId } });
+    const headers = { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId };
+    return toByteResponse(viewer, { headers }, request.signal);
   }
 
   async function send(route: ChatRoute, visit: Visit): Promise<Response> {
