@@ -64,6 +64,8 @@ export class Viewer implements ByteSource, TailViewer {
   #options: ViewOptions;
   #fanout: Fanout;
   #sink: ByteSink | undefined;
+  /** The last bytes of one that was over before it was opened. */
+  #unsent: Bytes | undefined;
   #isAtTail = false;
   #isOver = false;
   /** It has never been at the tail. */
@@ -97,8 +99,12 @@ export class Viewer implements ByteSource, TailViewer {
   }
 
   open(sink: ByteSink): void {
-    if (this.#isOver) return;
     this.#sink = sink;
+    if (this.#isOver) {
+      if (this.#unsent) this.#write(this.#unsent);
+      sink.end();
+      return;
+    }
     const { keepAliveMs, expiresAt, pausing } = this.#options;
     if (keepAliveMs > 0 && keepAliveMs < Infinity) {
       this.#keepAlive = startTimer(keepAliveMs, () => {
@@ -289,7 +295,8 @@ export class Viewer implements ByteSource, TailViewer {
 
   #close(last: Bytes | undefined, how: Departure): void {
     if (this.#isOver) return;
-    if (last && last.length > 0) this.#write(last);
+    if (!this.#sink) this.#unsent = last;
+    else if (last && last.length > 0) this.#write(last);
     this.#sink?.end();
     this.#depart(how);
   }
