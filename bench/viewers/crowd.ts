@@ -89,7 +89,7 @@ const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 
 /** Takes the headers and the chunked framing off, wherever the bytes are split. */
 function createBodyReader(onBytes: (bytes: Uint8Array) => void): (bytes: Buffer) => void {
-  let pending = Buffer.alloc(0);
+  let pending: Buffer = Buffer.alloc(0);
   let left = -1;
   let hasHeaders = false;
   return (bytes) => {

@@ -30,7 +30,7 @@ export function createGuard(
     if (!user || (user.expiresAt !== undefined && user.expiresAt <= Date.now())) {
       throw new SabirError(NOT_SIGNED_IN);
     }
-    await runHook('authenticate', () => checkId(user));
+    await runHook('authenticate result', () => checkId(user));
     return user;
   }
 

@@ -76,8 +76,7 @@ export function createFrameEncoder(
       writer.text(SSE_DONE);
       return writer.take();
     },
-    fork: () =>
-      client === 7 ? encoder : createFrameEncoder(turn, client, downgrade.fork()),
+    fork: () => (client === 7 ? encoder : createFrameEncoder(turn, client, downgrade.fork())),
   };
   return encoder;
 }

@@ -62,7 +62,8 @@ export function openWire(
   { visit, place, logger }: { visit: Visit; place: Place; logger: Logger | undefined },
 ): OpenWire {
   const { turn } = viewing;
-  if (wire === 'contract') return { encoder: createContractFrames(turn, metaOf(place, turn, logger)) };
+  if (wire === 'contract')
+    return { encoder: createContractFrames(turn, metaOf(place, turn, logger)) };
   const client = clientOf(visit.request, visit.url);
   const encoder = createFrameEncoder(turn, client);
   // The others get no approvals, only the questions behind them.
