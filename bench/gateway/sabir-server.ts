@@ -10,7 +10,11 @@ const gateway = createChatGateway({
   access: () => 'owner',
   timing: { lingerMs: 0 },
   // A client that falls behind would get fewer, larger chunks: here each one is counted.
-  limits: { viewerBacklogBytes: Infinity },
+  // And all clients are one user.
+  limits: {
+    ...{ viewerBacklogBytes: Infinity, liveTurnsPerUser: Infinity },
+    ...{ viewersPerUser: Infinity, bodiesPerUser: Infinity },
+  },
   log: memoryTurnLog({ maxTurnBytes: Infinity, retentionMs: 0 }),
 });
 const { url } = await serve({ fetch: gateway.fetch, port: 0 });

@@ -54,6 +54,7 @@ const gateway = createChatGateway({
   log: redisTurnLog({ client, prefix: 'gateways' }),
   authenticate: () => ({ id: 'user' }),
   access: () => 'owner',
+  limits: { liveTurnsPerUser: Infinity, viewersPerUser: Infinity, bodiesPerUser: Infinity },
 });
 const { port } = await serve({ fetch: gateway.fetch });
 process.send?.({ port });

@@ -42,13 +42,17 @@ export type BodyLimits = {
   attachmentBytes?: number;
 };
 
-/** The body of a request, and how many bytes it had. */
+/**
+ * The body of a request, and how many bytes it had. `onBytes` gets the size of each piece before it is kept, and
+ * ends the reading by throwing.
+ */
 export async function readJson(
   request: Request,
   limits: BodyLimits,
+  onBytes?: (bytes: number) => void,
 ): Promise<{ value: unknown; bytes: number }> {
   try {
-    const { text, bytes } = await readText(request, limits);
+    const { text, bytes } = await readText(request, limits, onBytes);
     return { value: JSON.parse(text), bytes };
   } catch (cause) {
     if (cause instanceof SabirError) throw cause;
@@ -88,6 +92,7 @@ const PIECES_A_BLOCK = 1_000;
 async function readText(
   request: Request,
   { bodyBytes, attachmentBytes = 0 }: BodyLimits,
+  onBytes?: (bytes: number) => void,
 ): Promise<{ text: string; bytes: number }> {
   const maxBytes = bodyBytes + attachmentBytes;
   const tooLarge = () =>
@@ -107,6 +112,7 @@ async function readText(
   for await (const chunk of request.body ?? []) {
     bytes += chunk.byteLength;
     if (bytes > maxBytes) throw tooLarge();
+    onBytes?.(chunk.byteLength);
     add(decoder.decode(chunk, { stream: true }));
   }
   add(decoder.decode());

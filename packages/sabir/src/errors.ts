@@ -338,6 +338,44 @@ export const TOO_MANY_MESSAGES = {
   userMessage: 'There were too many messages in a short time.',
   remedy: 'Send fewer a second, or raise limits.messagesPerSecond.',
 } as const;
+export const TOO_MANY_TURNS = {
+  code: 'too-many-turns',
+  status: 429,
+  retryable: true,
+  userMessage: 'Too many answers are being written for you already.',
+  remedy:
+    'Send again when one has ended, or raise limits.liveTurnsPerUser (on a public route, limits.liveTurnsPerAddress).',
+} as const;
+export const TOO_MANY_VIEWERS = {
+  code: 'too-many-viewers',
+  status: 429,
+  retryable: true,
+  userMessage: 'Too many streams are open already.',
+  remedy:
+    'Close a stream, or raise limits.viewersPerUser (on a public route, limits.viewersPerAddress) or limits.viewersPerTurn.',
+} as const;
+export const TOO_MANY_REQUESTS = {
+  code: 'too-many-requests',
+  status: 429,
+  retryable: true,
+  userMessage: 'Too many requests. Try again in a moment.',
+  remedy:
+    "Send again in a moment. The gateway's limit on bodies, or the application's admit, refused it.",
+} as const;
+export const SERVER_FULL = {
+  code: 'server-full',
+  status: 503,
+  retryable: true,
+  userMessage: 'The server is busy. Try again in a moment.',
+  remedy: 'Send again in a moment. The message names the limit: raise it, or add a server.',
+} as const;
+export const BODY_TOO_SLOW = {
+  code: 'body-too-slow',
+  status: 408,
+  retryable: true,
+  userMessage: 'The message took too long to arrive.',
+  remedy: 'Send again, or raise timing.bodyMs (on a public route, timing.publicBodyMs).',
+} as const;
 export const INTERNAL_ERROR = {
   code: 'internal-error',
   status: 500,
@@ -394,6 +432,11 @@ export type ErrorKind =
   | typeof TOO_MANY_SOCKETS
   | typeof SOCKETS_FULL
   | typeof TOO_MANY_MESSAGES
+  | typeof TOO_MANY_TURNS
+  | typeof TOO_MANY_VIEWERS
+  | typeof TOO_MANY_REQUESTS
+  | typeof SERVER_FULL
+  | typeof BODY_TOO_SLOW
   | typeof INTERNAL_ERROR;
 
 export type ErrorCode = ErrorKind['code'];

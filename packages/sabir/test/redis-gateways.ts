@@ -5,7 +5,7 @@ import { type RedisTurnLogOptions, redisTurnLog } from '../src/turns/redis/index
 import { type ClientKind, type OpenClient, openClient } from './redis-clients.ts';
 import { hasRedis } from './redis-server.ts';
 
-export type RedisLog = Required<TurnLog>;
+export type RedisLog = Required<Omit<TurnLog, 'limits'>>;
 export type Gateway = { log: RedisLog; client: OpenClient['client'] };
 
 /** For titles: why nothing is tested. */

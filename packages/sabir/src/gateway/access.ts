@@ -1,11 +1,18 @@
 import { isObject } from '../chunk-shapes.ts';
-import { NOT_FOUND, NOT_SIGNED_IN, ORIGIN_REFUSED, SabirError } from '../errors.ts';
+import {
+  NOT_FOUND,
+  NOT_SIGNED_IN,
+  ORIGIN_REFUSED,
+  SabirError,
+  TOO_MANY_REQUESTS,
+} from '../errors.ts';
 import type { AnswerBy } from '../turns/question.ts';
 import type { User } from '../turns/upstream.ts';
 import { contractChatOf } from './contract-chat.ts';
 import type { RunHook } from './hook-error.ts';
-import type { ChatGatewayOptions, Role } from './options.ts';
+import type { AdmitContext, ChatGatewayOptions, Role } from './options.ts';
 import { isTrustedPage } from './origin.ts';
+import type { Visit } from './visit.ts';
 
 const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
 
@@ -14,7 +21,7 @@ const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
  * does not exist: an answer never tells that a session is there.
  */
 export function createGuard(
-  options: Pick<ChatGatewayOptions, 'authenticate' | 'access' | 'enabled' | 'cors'>,
+  options: Pick<ChatGatewayOptions, 'authenticate' | 'access' | 'enabled' | 'admit' | 'cors'>,
   runHook: RunHook,
 ) {
   function checkPage(request: Request): void {
@@ -30,7 +37,7 @@ export function createGuard(
     if (!user || (user.expiresAt !== undefined && user.expiresAt <= Date.now())) {
       throw new SabirError(NOT_SIGNED_IN);
     }
-    await runHook('authenticate result', () => checkId(user));
+    await runHook('authenticate', () => checkId(user));
     return user;
   }
 
@@ -53,8 +60,15 @@ export function createGuard(
     identify,
     checkSwitch,
     permit,
-    admit: async (request: Request, sessionId: string, needed: Role) =>
+    permitRequest: async (request: Request, sessionId: string, needed: Role) =>
       permit(await identify(request), sessionId, needed),
+    /** Asks for the application's own rules before a message's body is read. */
+    async admit({ request, address }: Visit, user: User, where: AdmitContext): Promise<void> {
+      if (!options.admit) return;
+      const context = { ...where, ...(address !== undefined && { address }) };
+      const answer = await runHook('admit', () => options.admit?.(request, user, context));
+      if (answer === false) throw new SabirError(TOO_MANY_REQUESTS);
+    },
   };
 }
 
@@ -66,7 +80,7 @@ export type Guard = ReturnType<typeof createGuard>;
  */
 function checkId({ id }: User): void {
   if (typeof id === 'string' && id !== '' && id.isWellFormed()) return;
-  throw new TypeError('authenticate gave a user whose id is not a well-formed string, or empty.');
+  throw new TypeError('authenticate gave a user whose id is not a string, or empty.');
 }
 
 export type Admitted = { user: User; role: Role };

@@ -1,4 +1,4 @@
-import { readJson, toChatRequest } from '../chat-request.ts';
+import { toChatRequest } from '../chat-request.ts';
 import { isObject } from '../chunk-shapes.ts';
 import {
   ATTACHMENTS_TOO_LARGE,
@@ -38,6 +38,8 @@ export type ChatPost =
       body: Record<string, unknown>;
     };
 
+export type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
+
 /** What a person said to a request for an approval. */
 export type Approval = {
   approvalId: string;
@@ -45,14 +47,16 @@ export type Approval = {
   answer: { approved: boolean; reason?: string };
 };
 
+type SizeLimits = Pick<GatewayLimits, 'bodyBytes' | 'attachmentBytes'>;
+
 /** A client that names no chat has one. */
 const ONLY_CHAT = 'default';
 
-export async function readChatPost(
-  request: Request,
-  { user, channel, limits }: { user: User; channel: Channel | undefined; limits: GatewayLimits },
+/** What a body asks for; throws a `SabirError` that says what is wrong with it. */
+export async function toChatPost(
+  { value, bytes }: { value: unknown; bytes: number },
+  { user, channel, limits }: { user: User; channel: Channel | undefined; limits: SizeLimits },
 ): Promise<ChatPost> {
-  const { value, bytes } = await readJson(request, limits);
   const { chatId = ONLY_CHAT, messages, trigger, messageId, body } = toChatRequest(value);
   checkSizes(messages, bytes, limits);
   if (chatId === '' || chatId.length > 512) {
@@ -128,7 +132,7 @@ function approvalOf(part: UIMessage['parts'][number]): Approval[] {
 }
 
 /** Files come inside the body, as `data:` URLs: each kind is held to its own limit. */
-function checkSizes(messages: UIMessage[], bytes: number, limits: GatewayLimits): void {
+function checkSizes(messages: UIMessage[], bytes: number, limits: SizeLimits): void {
   let files = 0;
   for (const { parts } of messages) {
     for (const part of parts) {

@@ -1,15 +1,19 @@
 import type { Channel } from '../translator.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admitted, Guard } from './access.ts';
-import { type ChatPost, readChatPost } from './chat-post.ts';
+import type { Admission, Caller } from './admission.ts';
+import { type ChatPost, toChatPost } from './chat-post.ts';
 import type { ContractChat } from './contract-chat.ts';
 import type { ContractRoute, GatewayLimits, Role, RouteName, UpstreamOption } from './options.ts';
+import type { Visit } from './visit.ts';
 import type { WireName } from './wires.ts';
 
 /** A chat that somebody has been let into. */
 export type Place = {
   user: User;
   role: Role;
+  /** Who the limits count this for. */
+  caller: Caller;
   /** What its turns are kept under. No two kinds of route share one, whatever ids they are given. */
   logSession: string;
   chatId: string;
@@ -25,17 +29,20 @@ export type Place = {
 /** One way into chats: who gets in, where their turns are kept and which wire is spoken. */
 export interface ChatRoute {
   readonly wire: WireName;
+  /** How large a body may be here. */
+  readonly limits: Pick<GatewayLimits, 'bodyBytes' | 'attachmentBytes'>;
   /** Reads a message, and finds out where it goes. */
-  receive(
-    request: Request,
-    channel: Channel | undefined,
-  ): Promise<{ place: Place; post: ChatPost }>;
+  receive(visit: Visit, channel: Channel | undefined): Promise<Received>;
   /** A chat that the address names. */
-  enter(request: Request, chatId: string, needed: Role): Promise<Place>;
+  enter(visit: Visit, chatId: string, needed: Role): Promise<Place>;
 }
+
+/** `release` gives back what the message's body takes of the limits: when its turn has ended, if it begins one. */
+export type Received = { place: Place; post: ChatPost; release: () => void };
 
 export type RouteContext = {
   guard: Guard;
+  admission: Admission;
   limits: GatewayLimits;
   upstream: UpstreamOption;
   endpoint: string;
@@ -43,22 +50,36 @@ export type RouteContext = {
 
 /** The chats of one session. */
 export function createSessionRoute(sessionId: string, context: RouteContext): ChatRoute {
-  const { guard, limits, upstream, endpoint } = context;
+  const { guard, admission, limits, upstream, endpoint } = context;
   const logSession = sessionLogOf(sessionId);
   const placeOf = ({ user, role }: Admitted, chatId: string): Place => ({
-    ...{ user, role, logSession, chatId, sessionId, upstream, endpoint, route: 'sessions' },
+    ...{ user, role, caller: userCaller(user), logSession, chatId, sessionId, upstream, endpoint },
+    route: 'sessions',
   });
   return {
     wire: 'ai-sdk',
-    async receive(request, channel) {
-      const admitted = await guard.admit(request, sessionId, 'collaborator');
-      const post = await readChatPost(request, { user: admitted.user, channel, limits });
-      return { place: placeOf(admitted, post.chatId), post };
+    limits,
+    async receive(visit, channel) {
+      const admitted = await guard.permitRequest(visit.request, sessionId, 'collaborator');
+      const { user } = admitted;
+      await guard.admit(visit, user, { route: 'sessions', sessionId });
+      const caller = userCaller(user);
+      const { read: post, release } = await admission.readBody(
+        visit.request,
+        caller,
+        limits,
+        (body) => toChatPost(body, { user, channel, limits }),
+      );
+      return { place: placeOf(admitted, post.chatId), post, release };
     },
-    async enter(request, chatId, needed) {
-      return placeOf(await guard.admit(request, sessionId, needed), chatId);
+    async enter({ request }, chatId, needed) {
+      return placeOf(await guard.permitRequest(request, sessionId, needed), chatId);
     },
   };
+}
+
+export function userCaller({ id }: User): Caller {
+  return { kind: 'user', key: id };
 }
 
 /** A session's turns are kept under its own id, unless that looks like what other routes use. */

@@ -1,26 +1,26 @@
-import { toByteResponse } from '../byte-source.ts';
-import { readJson } from '../chat-request.ts';
 import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
-import type { Logger } from '../translator.ts';
-import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { Channel, Logger } from '../translator.ts';
+import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import type { Question } from '../turns/question.ts';
 import { withoutContent } from '../without-content.ts';
 import { mayAnswer, mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
+import type { Admission, Seat } from './admission.ts';
+import type { AnsweringPost } from './answer-approvals.ts';
 import { toAnswer } from './answer-question.ts';
 import { createChatAnswers } from './chat-answers.ts';
+import type { PromptPost } from './chat-post.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { hasContractEvents } from './contract-frames.ts';
-import { createFanouts } from './fanout.ts';
 import { createLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
+import { viewTurn } from './respond.ts';
 import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
 import type { SleepWatch } from './sleep-watch.ts';
 import type { TurnRunner } from './turn-runner.ts';
-import { Viewer } from './viewer.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
 import { openWire, WIRE_HEADERS, type WireName, wireOf } from './wires.ts';
@@ -30,6 +30,7 @@ type ChatVerbsOptions = {
   runner: TurnRunner;
   viewers: Viewers;
   owed: OwedReplays;
+  admission: Admission;
   metrics: GatewayMetrics;
   limits: GatewayLimits;
   timing: GatewayTiming;
@@ -38,42 +39,44 @@ type ChatVerbsOptions = {
   sleepWatch: SleepWatch | undefined;
 };
 
+/** Somebody who is to see a turn. */
+type Viewer = { visit: Visit; place: Place; wire: WireName; seat: Seat };
+
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
-  const { log, runner, viewers, owed, metrics, limits, timing, logger } = options;
+  const { log, runner, viewers, owed, admission, metrics, limits, timing, logger } = options;
   const liveTurns = createLiveTurns(log, runner);
   const restoring = createRestoring({ log, runner, liveTurns, timing, logger });
   const answers = createChatAnswers({ log, runner, restoring, turnsOf });
-  const fanouts = createFanouts(log, (turnId, error) =>
-    logger?.error?.('a turn could not be read from the log', {
-      turnId,
-      error: withoutContent(error),
-    }),
-  );
 
+  /** Streams a turn to somebody who has a seat. */
   function view(
-    visit: Visit,
-    place: Place,
-    wire: WireName,
+    { visit, place, wire, seat }: Viewer,
     { turn, after, answered }: { turn: TurnInfo; after: number; answered?: ReadonlySet<string> },
   ): Response {
     const { request, startedAt, requestId } = visit;
     const { user, role, sessionId, chatId } = place;
     const { turnId } = turn;
     const isResuming = request.headers.has('x-sabir-resume');
-    // Who comes back by itself has not gone for good.
-    const isDetaching = isResuming || request.headers.get('x-sabir-detach') === '1';
+    // A client that comes back by itself has not left for good. A stranger's word is not enough to let a turn run on.
+    const isDetaching =
+      place.caller.kind === 'user' && (isResuming || request.headers.get('x-sabir-detach') === '1');
     const viewing = {
-      ...{ turn, after, answered },
+      ...{ turn, after, isResuming, answered },
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
       // Of a turn that runs elsewhere nobody here knows.
       hasNotAsked: runner.turnHere(turnId)?.hasAsked === false,
     };
-    const { encoder, pausing } = openWire(wire, viewing, { visit, place, logger });
+    const frames = openWire(wire, viewing, { visit, place, logger });
+    seat.watch(turnId);
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
     metrics.viewers.add(1);
-    const viewer = new Viewer({
-      ...{ fanouts, turn, after, encoder, pausing, isResuming },
+    const body = viewTurn({
+      log,
+      turn,
+      after,
+      request,
+      frames,
       keepAliveMs: timing.keepAliveMs,
       maxBacklogBytes: limits.viewerBacklogBytes,
       expiresAt: user.expiresAt,
@@ -83,16 +86,22 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       },
       onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
       onSlow: () => metrics.slowViewers.add(),
+      onError: (error) =>
+        logger?.error?.('the turn could not be read', {
+          requestId,
+          turnId,
+          error: withoutContent(error),
+        }),
       onDeparture(how) {
         metrics.viewers.add(-1);
+        seat.leave();
         if (how === 'left') metrics.aborts.add({ side: 'client' });
         if (how === 'let-go') metrics.aborts.add({ side: 'server' });
         leave(how !== 'left', how === 'to-answer');
         logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
       },
     });
-    const headers = { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId };
-    return toByteResponse(viewer, { headers }, request.signal);
+    return new Response(body, { headers: { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId } });
   }
 
   async function send(route: ChatRoute, visit: Visit): Promise<Response> {
@@ -110,27 +119,64 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   async function converse(route: ChatRoute, visit: Visit): Promise<Response> {
     const wire = wireOf(visit, route.wire);
     const channel = channelOf(visit.url);
-    const { place, post } = await route.receive(visit.request, channel);
-    if (post.kind === 'acknowledge') {
-      const continuation = wire === 'ai-sdk' && (await answers.goOn(post, place, visit));
-      if (continuation) return view(visit, place, wire, continuation);
-      return acknowledgement(wire, post, place);
+    const { place, post, release } = await route.receive(visit, channel);
+    let isHeld = false;
+    try {
+      return await withSeat({ visit, place, wire }, async (viewer) => {
+        if (post.kind === 'acknowledge') return goOn(post, viewer);
+        const { turn, isNew } = await begin(post, viewer, { channel, onEnd: release });
+        isHeld = isNew;
+        return view(viewer, { turn, after: 0 });
+      });
+    } finally {
+      if (!isHeld) release();
     }
+  }
+
+  async function goOn(post: AnsweringPost, viewer: Viewer): Promise<Response> {
+    const { visit, place, wire } = viewer;
+    const continuation = wire === 'ai-sdk' && (await answers.goOn(post, place, visit));
+    return continuation ? view(viewer, continuation) : acknowledgement(wire, post, place);
+  }
+
+  async function begin(
+    post: PromptPost,
+    { visit, place, wire }: Viewer,
+    { channel, onEnd }: { channel: Channel | undefined; onEnd: () => void },
+  ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     const { requestId, startedAt: askedAt } = visit;
     const isSaidAgain = Number(visit.request.headers.get('x-sabir-resume')) > 0;
     const isRepeat = isSaidAgain || options.sleepWatch?.isWaking === true;
     const { headers } = visit.request;
-    const where = { place, channel, requestId, askedAt, headers, isRepeat };
+    const where = { place, channel, requestId, askedAt, headers, isRepeat, onEnd };
     const { turn, isNew } = await runner.begin(post, where);
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
     const kept = isNew && wire === 'contract' ? await runner.find(turn.turnId, place) : undefined;
     const { startedAt } = kept ?? turn;
-    return view(visit, place, wire, { turn: { ...turn, startedAt }, after: 0 });
+    return { turn: { ...turn, startedAt }, isNew };
+  }
+
+  /** Somebody who is to see a turn; the seat is given back where nothing is shown. */
+  async function withSeat(
+    who: Omit<Viewer, 'seat'>,
+    show: (viewer: Viewer) => Promise<Response>,
+  ): Promise<Response> {
+    const seat = admission.takeSeat(who.place.caller);
+    try {
+      return await show({ ...who, seat });
+    } finally {
+      if (!seat.isWatching) seat.leave();
+    }
   }
 
   async function resume(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
     const wire = wireOf(visit, route.wire);
-    const place = await route.enter(visit.request, chatId, 'viewer');
+    const place = await route.enter(visit, chatId, 'viewer');
+    return withSeat({ visit, place, wire }, findAndShow);
+  }
+
+  async function findAndShow(viewer: Viewer): Promise<Response> {
+    const { visit, place, wire } = viewer;
     const cursor = cursorOf(visit);
     // A chat's cursor opens that chat's turns and no others.
     const named = cursor && (await runner.find(cursor.turnId, place));
@@ -141,7 +187,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     }
     // The one that runs, not one that waits, be it behind it or for an answer.
     const [running] = await liveTurns.find(place);
-    const latest = running?.turn ?? (await log.latest(place.logSession, chatId));
+    const latest = running?.turn ?? (await log.latest(place.logSession, place.chatId));
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
     // Whoever has seen all of one turn has not asked for another, unless it is that one again.
@@ -155,7 +201,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     function show(what: { turn: TurnInfo; after: number }): Response {
       metrics.resumes.add();
       runner.traceOf(what.turn.turnId)?.event('resume', { 'sabir.after': what.after });
-      return view(visit, place, wire, what);
+      return view(viewer, what);
     }
   }
 
@@ -180,7 +226,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   }
 
   async function stop(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
-    const place = await route.enter(visit.request, chatId, 'collaborator');
+    const place = await route.enter(visit, chatId, 'collaborator');
     let isHeard = false;
     const live = await liveTurns.find(place);
     const speaking = live.filter(({ waitsFor }) => waitsFor !== 'others');
@@ -194,10 +240,20 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   }
 
   async function answer(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
-    const place = await route.enter(visit.request, chatId, 'collaborator');
-    const { bodyBytes } = limits;
-    const { value: body } = await readJson(visit.request, { bodyBytes });
-    const command = toAnswer(body);
+    const place = await route.enter(visit, chatId, 'collaborator');
+    const { bodyBytes } = route.limits;
+    const { read: command, release } = await admission.readBody(
+      ...([visit.request, place.caller, { bodyBytes }] as const),
+      ({ value }) => toAnswer(value),
+    );
+    try {
+      return await give(command, place, visit);
+    } finally {
+      release();
+    }
+  }
+
+  async function give(command: Answer, place: Place, visit: Visit): Promise<Response> {
     const verdict = await answers.answer(command, place, visit);
     if (!verdict) throw new SabirError(NOT_FOUND, 'No such question was asked in this chat.');
     if (verdict.status === 202) return json(202, { questionId: command.questionId });

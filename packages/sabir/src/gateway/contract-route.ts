@@ -1,16 +1,20 @@
 import { BAD_REQUEST, NOT_FOUND, SabirError } from '../errors.ts';
 import { createId } from '../id.ts';
 import type { User } from '../turns/upstream.ts';
-import { readChatPost } from './chat-post.ts';
+import { addressKeyOf } from './address.ts';
+import type { Caller } from './admission.ts';
+import { toChatPost } from './chat-post.ts';
 import {
   type ChatRoute,
   contractLogOf,
   type Place,
   type RouteContext,
   routeLogOf,
+  userCaller,
 } from './chat-route.ts';
 import { contractSessionOf, isMinted } from './contract-chat.ts';
 import type { ContractRoute, Role } from './options.ts';
+import type { Visit } from './visit.ts';
 
 /** The user of every request on a public route. */
 const ANYBODY: User = Object.freeze({ id: 'public' });
@@ -24,7 +28,11 @@ export function createContractRoute(
   { upstream, public: isPublic = false, meta }: ContractRoute,
   context: RouteContext,
 ): ChatRoute {
-  const { guard, limits, endpoint } = context;
+  const { guard, admission, endpoint } = context;
+  const { bodyBytes, attachmentBytes, publicBodyBytes, publicAttachmentBytes } = context.limits;
+  const limits = isPublic
+    ? { bodyBytes: publicBodyBytes, attachmentBytes: publicAttachmentBytes }
+    : { bodyBytes, attachmentBytes };
 
   async function identify(request: Request): Promise<User> {
     if (!isPublic) return guard.identify(request);
@@ -32,9 +40,17 @@ export function createContractRoute(
     return ANYBODY;
   }
 
-  async function placeOf(user: User, chatId: string, needed: Role): Promise<Place> {
+  function callerOf(user: User, { address }: Visit): Caller {
+    return isPublic ? { kind: 'address', key: addressKeyOf(address) } : userCaller(user);
+  }
+
+  async function placeOf(
+    { user, caller }: { user: User; caller: Caller },
+    chatId: string,
+    needed: Role,
+  ): Promise<Place> {
     const place = {
-      ...{ user, chatId, endpoint, route: name },
+      ...{ user, caller, chatId, endpoint, route: name },
       upstream: upstream ?? context.upstream,
       ...(meta && { meta }),
     };
@@ -55,12 +71,29 @@ export function createContractRoute(
 
   return {
     wire: 'contract',
-    async receive(request, channel) {
-      const user = await identify(request);
-      const post = await readChatPost(request, { user, channel, limits });
-      return { place: await placeOf(user, chatIdOf(post.body), 'collaborator'), post };
+    limits,
+    async receive(visit, channel) {
+      const user = await identify(visit.request);
+      const caller = callerOf(user, visit);
+      await guard.admit(visit, user, { route: name });
+      const { read, release } = await admission.readBody(
+        visit.request,
+        caller,
+        limits,
+        async (body) => {
+          const post = await toChatPost(body, { user, channel, limits });
+          return {
+            place: await placeOf({ user, caller }, chatIdOf(post.body), 'collaborator'),
+            post,
+          };
+        },
+      );
+      return { ...read, release };
     },
-    enter: async (request, chatId, needed) => placeOf(await identify(request), chatId, needed),
+    async enter(visit, chatId, needed) {
+      const user = await identify(visit.request);
+      return placeOf({ user, caller: callerOf(user, visit) }, chatId, needed);
+    },
   };
 }
 

@@ -13,12 +13,20 @@ import { createMetricRegistry } from '../metrics.ts';
 import { toSafeLogger } from '../safe-logger.ts';
 import type { TurnInfo } from '../turns/log.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
+import type { SessionLease } from '../turns/session-pool.ts';
 import type { UpstreamSession, User } from '../turns/upstream.ts';
 import { within } from '../within.ts';
 import { withoutContent } from '../without-content.ts';
 import { createGuard } from './access.ts';
+import { createAdmission } from './admission.ts';
 import { readApprovals } from './approvals.ts';
-import { type ChatRoute, contractLogOf, createSessionRoute, sessionLogOf } from './chat-route.ts';
+import {
+  type ChatRoute,
+  contractLogOf,
+  createSessionRoute,
+  sessionLogOf,
+  userCaller,
+} from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
 import { contractChatOf } from './contract-chat.ts';
 import { createContractRoute } from './contract-route.ts';
@@ -35,7 +43,8 @@ import { createViewers } from './viewers.ts';
 import { channelOf, type Visit } from './visit.ts';
 
 export interface ChatGateway {
-  fetch(request: Request): Promise<Response>;
+  /** `address` is where the request comes from: `serve` and `toNodeListener` of `sabir/node` give it. */
+  fetch(request: Request, info?: { address?: string }): Promise<Response>;
   /** Takes nothing new, waits a while for what runs, then lets go of everything. */
   close(): Promise<void>;
 }
@@ -66,6 +75,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const metrics = createGatewayMetrics(registry);
   const runHook = createRunHook(timing.hookMs, metrics);
   const guard = createGuard(options, runHook);
+  const admission = createAdmission(limits, timing, registry, log.limits);
   const owed = createOwedReplays(log.notes);
   const viewers = createViewers(timing.disconnectGraceMs, stopUnwatched);
   const runner = createTurnRunner({
@@ -75,6 +85,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     timing,
     limits,
     metrics,
+    admission,
     onTurnEnd(turnId, planned, messageId) {
       viewers.forget(turnId);
       owed.name(planned, messageId);
@@ -82,9 +93,9 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   });
   const sleepWatch = log.onOrphan && createSleepWatch();
   const verbs = createChatVerbs({
-    ...{ log, runner, viewers, owed, metrics, limits, timing, logger, sleepWatch },
+    ...{ log, runner, viewers, owed, admission, metrics, limits, timing, logger, sleepWatch },
   });
-  const shared = { guard, limits, upstream: options.upstream };
+  const shared = { guard, admission, limits, upstream: options.upstream };
   const contractRoutes = new Map<string, ChatRoute>();
   for (const name of ['chat', 'onboarding'] as const) {
     const { [name]: route = {} } = routes;
@@ -127,16 +138,19 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     visit: Visit,
     use: (session: UpstreamSession, user: User) => Promise<T>,
   ): Promise<T> {
-    const { user } = await guard.admit(visit.request, sessionId, 'viewer');
-    const lease = await runner.lease(sessionId, user, AbortSignal.timeout(timing.connectMs));
+    const { user } = await guard.permitRequest(visit.request, sessionId, 'viewer');
+    const seat = admission.takeSeat(userCaller(user));
+    let lease: SessionLease | undefined;
     try {
+      lease = await runner.lease(sessionId, user, AbortSignal.timeout(timing.connectMs));
       if (closing) throw new SabirError(SHUTTING_DOWN);
       return await use(lease.session, user);
     } catch (error) {
       // The session was closed under it.
       throw closing ? new SabirError(SHUTTING_DOWN) : error;
     } finally {
-      lease.release();
+      lease?.release();
+      seat.leave();
     }
   }
 
@@ -260,6 +274,17 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     return route.handle(visit);
   }
 
+  function addressOf(request: Request, given: unknown): string | undefined {
+    const address = typeof given === 'string' ? given : undefined;
+    if (!options.addressOf) return address;
+    try {
+      return options.addressOf(request, address);
+    } catch (error) {
+      logger?.error?.('addressOf threw: the request counts as one of unknown address', { error });
+      return undefined;
+    }
+  }
+
   async function letGo(): Promise<void> {
     await runner.close();
     viewers.close();
@@ -268,12 +293,13 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   }
 
   return {
-    async fetch(request) {
+    async fetch(request, info) {
       const visit: Visit = {
         request,
         url: new URL(request.url),
         requestId: createId(),
         startedAt: Date.now(),
+        address: addressOf(request, info?.address),
       };
       let response: Response;
       try {

@@ -18,12 +18,82 @@ export type GatewayTiming = TurnTiming & {
   lingerMs: number;
   /** How long `close()` waits for running turns. */
   shutdownMs: number;
+  /**
+   * How long the body of a request may take to arrive.
+   * @default 60_000
+   */
+  bodyMs: number;
+  /**
+   * The same on a public route.
+   * @default 10_000
+   */
+  publicBodyMs: number;
 };
 
 export type GatewayLimits = {
   /** A request's body, without the files attached to it. */
   bodyBytes: number;
   attachmentBytes: number;
+  /**
+   * A request's body on a public route, without the files attached to it.
+   * @default 64_000
+   */
+  publicBodyBytes: number;
+  /**
+   * The files attached to it there.
+   * @default 0
+   */
+  publicAttachmentBytes: number;
+  /**
+   * Turns that run in this process, those that wait for an answer included.
+   * @default 5_000
+   */
+  liveTurns: number;
+  /**
+   * The same for one user.
+   * @default 100
+   */
+  liveTurnsPerUser: number;
+  /**
+   * The same for one address on public routes. IPv6 addresses count by their /64.
+   * @default 20
+   */
+  liveTurnsPerAddress: number;
+  /**
+   * Streams that are open, and histories that are being read.
+   * @default 10_000
+   */
+  viewers: number;
+  /**
+   * Streams of one turn.
+   * @default 2_000
+   */
+  viewersPerTurn: number;
+  /**
+   * Streams of one user.
+   * @default 200
+   */
+  viewersPerUser: number;
+  /**
+   * Streams of one address on public routes.
+   * @default 100
+   */
+  viewersPerAddress: number;
+  /**
+   * Bodies of one user that are being read at once.
+   * @default 100
+   */
+  bodiesPerUser: number;
+  /**
+   * Bodies from one address that are being read at once on public routes.
+   * @default 20
+   */
+  bodiesPerAddress: number;
+  /**
+   * Bytes of bodies in all: of requests that are being read, and of prompts whose turn runs.
+   * @default 192_000_000
+   */
+  heldBodyBytes: number;
   /** What a viewer may be behind. */
   viewerBacklogBytes: number;
   /** What may wait for a slow log, per turn. */
@@ -64,6 +134,15 @@ export type ContractRoute = {
       }) => RouteMeta);
 };
 
+/** What `admit` is told beside the request and the user. */
+export type AdmitContext = {
+  route: RouteName;
+  /** On a session's route: on the others it is in the body. */
+  sessionId?: string;
+  /** As `addressOf` gave it. */
+  address?: string;
+};
+
 /** The ways into chats; see `GatewayRoutes`. */
 export type RouteName = 'sessions' | 'chat' | 'onboarding';
 
@@ -89,6 +168,19 @@ export interface ChatGatewayOptions {
   access(user: User, sessionId: string): Promise<Role | null> | Role | null;
   /** The switch per user and session: off is a 404. */
   enabled?(user: User, sessionId: string): boolean | Promise<boolean>;
+  /**
+   * The application's own rules for prompts, such as a rate or a quota. Asked for every POST of a message, after
+   * `authenticate` (and after `access` on a session's route), before the body is read: do not read it here. `false`
+   * is a 429; a thrown `SabirError` is answered as it is.
+   */
+  admit?(request: Request, user: User, where: AdmitContext): unknown;
+  /**
+   * Where a request on a public route comes from: what its limits count by. `address` is the socket's. Behind a
+   * proxy, read the header that your proxy sets; a header that a client can set proves nothing.
+   *
+   * @default the socket's address
+   */
+  addressOf?(request: Request, address: string | undefined): string | undefined;
   /**
    * Runs once per turn, after its end, with the final message: the place to store it. `user` is who
    * asked; two people's chats on a route of the contract may have the same id. Not for a restored
@@ -139,11 +231,25 @@ export const DEFAULT_TIMING: GatewayTiming = {
   lingerMs: 10_000,
   shutdownMs: 5_000,
   hookMs: 10_000,
+  bodyMs: 60_000,
+  publicBodyMs: 10_000,
 };
 
 export const DEFAULT_LIMITS: GatewayLimits = {
   bodyBytes: 1_000_000,
   attachmentBytes: 10_000_000,
+  publicBodyBytes: 64_000,
+  publicAttachmentBytes: 0,
+  liveTurns: 5_000,
+  liveTurnsPerUser: 100,
+  liveTurnsPerAddress: 20,
+  viewers: 10_000,
+  viewersPerTurn: 2_000,
+  viewersPerUser: 200,
+  viewersPerAddress: 100,
+  bodiesPerUser: 100,
+  bodiesPerAddress: 20,
+  heldBodyBytes: 192_000_000,
   viewerBacklogBytes: 1_000_000,
   queueBytes: 8_000_000,
 };

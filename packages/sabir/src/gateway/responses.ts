@@ -14,5 +14,8 @@ export function toErrorResponse(error: unknown): Response {
   const response = json(status, { code, message, remedy });
   if (status === 401) response.headers.set('www-authenticate', 'Bearer');
   if (status === 503) response.headers.set('retry-after', '1');
+  if (status === 429) response.headers.set('retry-after', '5');
+  // The rest of the body would come on this connection.
+  if (status === 408) response.headers.set('connection', 'close');
   return response;
 }

@@ -1,4 +1,4 @@
-import { SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
+import { type ErrorKind, SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { createId } from '../id.ts';
 import type { Channel } from '../translator.ts';
 import type { TakenOver } from '../turns/catch-up.ts';
@@ -12,8 +12,9 @@ import type { FinishedTurn, Turn, TurnOptions } from '../turns/turn-options.ts';
 import type { Prompt, User } from '../turns/upstream.ts';
 import { within } from '../within.ts';
 import { withoutContent } from '../without-content.ts';
-import type { ChatPost } from './chat-post.ts';
-import type { Place } from './chat-route.ts';
+import type { Admission } from './admission.ts';
+import type { PromptPost } from './chat-post.ts';
+import { type Place, userCaller } from './chat-route.ts';
 import { findTurn } from './find-turn.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type {
@@ -26,8 +27,6 @@ import type {
 import { type TurnTrace, traceTurn } from './trace-turn.ts';
 import { readOrigin, toOrigin } from './turn-origin.ts';
 
-type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
-
 /** What a turn begins with. One that goes on has its message already. */
 type Beginning = PromptPost & { messageId?: string; isRestored?: true };
 
@@ -36,6 +35,7 @@ export type TurnRunnerOptions = Omit<ChatGatewayOptions, 'metrics'> & {
   timing: GatewayTiming;
   limits: GatewayLimits;
   metrics: GatewayMetrics;
+  admission: Admission;
   /** A turn has ended, here. Its source may have called its message something else than was planned. */
   onTurnEnd(turnId: string, planned: string, messageId: string): void;
 };
@@ -54,7 +54,12 @@ type Running = {
   trace: TurnTrace | undefined;
   /** Enough is kept for another gateway to go on with it. */
   isKept: boolean;
+  /** Gives back what it takes of the limits. */
+  release: () => void;
 };
+
+/** A place among the live turns, or why there is none. */
+type Slot = { release?: () => void; refusal?: SabirError };
 
 type LiveTurn = {
   turn: Turn;
@@ -74,6 +79,8 @@ type Where = {
   headers: Headers;
   /** The client sends it again because nobody answered. */
   isRepeat?: boolean;
+  /** Called once, when a turn that was begun for it has ended here. */
+  onEnd?: () => void;
 };
 
 /** How long an abandoned turn may take to write its end and store its message. */
@@ -86,7 +93,7 @@ export type TurnRunner = ReturnType<typeof createTurnRunner>;
 
 /** The turns that run in this process, and the sessions they run in. */
 export function createTurnRunner(options: TurnRunnerOptions) {
-  const { log, timing, limits, metrics, telemetry, logger } = options;
+  const { log, timing, limits, metrics, admission, telemetry, logger } = options;
   const { keepUser = ({ id }: User) => ({ id }) } = options;
   const live = new Map<string, LiveTurn>();
   const liveInChat = createGroups<string, string>();
@@ -128,11 +135,16 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     }
   }
 
-  /** Takes a turn that will never run out of the log: whoever reads it is told, and does not wait. */
-  async function callOff(writer: TurnWriter, { messageId }: BeginTurn): Promise<void> {
+  /** Ends a turn that will never run: whoever reads it is told why, and does not wait. */
+  async function callOff(
+    writer: TurnWriter,
+    { messageId }: BeginTurn,
+    { code, userMessage: message }: ErrorKind | SabirError,
+  ): Promise<void> {
+    const outcome = { status: 'failed', code, message } as const;
     try {
-      await writer.append(closingsOf([], messageId, closed));
-      await writer.close(closed);
+      await writer.append(closingsOf([], messageId, outcome));
+      await writer.close(outcome);
     } catch (error) {
       // Its lease runs out, if the log is not gone as well.
       const { turnId } = writer;
@@ -151,9 +163,45 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     return begun;
   }
 
+  /** Counts the turn to be begun; one that goes on is never refused. */
+  function takeSlot({ isRestored }: Beginning, { caller }: Place): Slot {
+    if (isRestored) return { release: admission.countTurn(caller) };
+    try {
+      return { release: admission.takeTurn(caller) };
+    } catch (error) {
+      if (!(error instanceof SabirError)) throw error;
+      return { refusal: error };
+    }
+  }
+
+  /** Whether this may be a message that was sent before, and begins nothing. */
+  async function isKnown({ requestId }: Beginning, place: Place): Promise<boolean> {
+    const { logSession, chatId } = place;
+    const live = (await log.live?.(logSession, chatId)) ?? [];
+    const turns = [...live, await log.latest(logSession, chatId)];
+    return turns.some((turn) => turn?.requestId.startsWith(requestId));
+  }
+
   async function beginNow(
     post: Beginning,
-    { place, channel, requestId, askedAt, headers, isRepeat = false }: Where,
+    where: Where,
+  ): Promise<{ turn: TurnInfo; isNew: boolean }> {
+    const slot = takeSlot(post, where.place);
+    if (slot.refusal && !(await isKnown(post, where.place))) throw slot.refusal;
+    let isRunning = false;
+    try {
+      const begun = await beginWith(slot, post, where);
+      isRunning = begun.isNew;
+      return begun;
+    } finally {
+      if (!isRunning) slot.release?.();
+    }
+  }
+
+  async function beginWith(
+    slot: Slot,
+    post: Beginning,
+    { place, channel, requestId, askedAt, headers, isRepeat = false, onEnd }: Where,
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
@@ -176,7 +224,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       ...(isRepeat && { isRepeat }),
       ...(origin && { origin }),
     };
-    let begun = await log.begin(info);
+    let begun = await log.begin(info).catch((error) => {
+      admission.countLogRefusal(error);
+      throw error;
+    });
     const isWish = post.isWish && !isRepeat;
     // Whoever asked before that turn had ended asked for it; whoever asks later asks for another.
     while (isWish && 'existing' in begun && (begun.existing.endedAt ?? Infinity) <= askedAt) {
@@ -184,15 +235,25 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       begun = await log.begin(info);
     }
     if (isClosing) {
-      if ('writer' in begun) await callOff(begun.writer, info);
+      if ('writer' in begun) await callOff(begun.writer, info, SHUTTING_DOWN);
       throw new SabirError(SHUTTING_DOWN);
     }
     if ('existing' in begun) return { turn: begun.existing, isNew: false };
+    if (slot.refusal) {
+      await callOff(begun.writer, info, slot.refusal);
+      throw slot.refusal;
+    }
     const { writer } = begun;
     const { origin: _, isRepeat: __, ...known } = info;
     const startedAt = Date.now();
     const prompt = { ...asked, messageId };
-    runHere({ writer, info: known, startedAt, prompt, upstream, requestId, isKept, trace });
+    const release = () => {
+      slot.release?.();
+      onEnd?.();
+    };
+    runHere({
+      ...{ writer, info: known, startedAt, prompt, upstream, requestId, isKept, trace, release },
+    });
     return { turn: { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 }, isNew: true };
   }
 
@@ -236,6 +297,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       onUnreachable: () => metrics.openFailures.add(),
       onTaken() {
         forget();
+        running.release();
         metrics.liveTurns.add(-1);
         metrics.handovers.add();
         trace?.handOver();
@@ -243,6 +305,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       },
       onEnd(outcome, stats) {
         forget();
+        running.release();
         options.onTurnEnd(turnId, prompt.messageId, turn.messageId);
         trace?.end(outcome);
         metrics.liveTurns.add(-1);
@@ -304,8 +367,15 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       upstream: upstreamOf(route),
       takenOver: { lastSeq, mark, canAttach: asked !== undefined },
       isKept: asked !== undefined,
+      release: admission.countTurn(isPublic(route) ? undefined : userCaller(user)),
     });
     return true;
+  }
+
+  function isPublic(route: RouteName): boolean {
+    const { routes = {} } = options;
+    const own = route === 'sessions' ? undefined : routes[route];
+    return own ? own.public === true : false;
   }
 
   function upstreamOf(route: RouteName): UpstreamOption {

@@ -1,7 +1,14 @@
 import type { Channel } from '../translator.ts';
 
 /** One request on its way through. */
-export type Visit = { request: Request; url: URL; requestId: string; startedAt: number };
+export type Visit = {
+  request: Request;
+  url: URL;
+  requestId: string;
+  startedAt: number;
+  /** Where it comes from, if that is known. */
+  address: string | undefined;
+};
 
 /** Which client this is; where nothing is said, only what all of them parse is sent. */
 export function clientOf(request: Request, url: URL): 5 | 6 | 7 | 'portable' {

@@ -5,7 +5,12 @@ import type { Duplex } from 'node:stream';
 import { toSafeLogger } from '../safe-logger.ts';
 import { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
 
-export { type Fetch, type ListenerOptions, toNodeListener } from './node-listener.ts';
+export {
+  type Fetch,
+  type ListenerOptions,
+  type RequestInfo,
+  toNodeListener,
+} from './node-listener.ts';
 export { watchProcess } from './process-metrics.ts';
 
 export type ServeOptions = ListenerOptions & {

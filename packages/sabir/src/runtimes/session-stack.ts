@@ -13,7 +13,7 @@ import { agentOpsUpstream } from '../sources/agent-ops/index.ts';
 import type { Logger } from '../translator.ts';
 import type { User } from '../turns/upstream.ts';
 import { createLocalRunners, type LocalRunners } from './local-runners.ts';
-import { type RunningServer, serve } from './node.ts';
+import { type Fetch, type RequestInfo, type RunningServer, serve } from './node.ts';
 import { createPasses } from './passes.ts';
 import { watchProcess } from './process-metrics.ts';
 import {
@@ -37,7 +37,7 @@ export type SessionStackOptions = {
   /** Whether this may be the runner of a session, beside those in this process. Default: nobody. */
   admitRunner?(request: Request, sessionId: string): Promise<boolean> | boolean;
   /** Asked before the gateway: for what it gives nothing, the gateway answers. */
-  fetch?(request: Request): Response | undefined | Promise<Response | undefined>;
+  fetch?(request: Request, info: RequestInfo): Response | undefined | Promise<Response | undefined>;
   /** What else the gateway is to know. */
   gateway?: Omit<ChatGatewayOptions, 'upstream' | 'authenticate' | 'access' | 'logger'>;
   sessions?: Pick<SessionServerOptions, 'timing' | 'limits' | 'cors'>;
@@ -103,8 +103,8 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
     ...(logger && { logger }),
   });
 
-  const fetch = async (request: Request) =>
-    (await options.fetch?.(request)) ?? gateway.fetch(request);
+  const fetch: Fetch = async (request, info) =>
+    (await options.fetch?.(request, info)) ?? gateway.fetch(request, info);
 
   let server: RunningServer;
   try {

@@ -4,6 +4,7 @@ import {
   LOG_FAILED,
   LOG_UNAVAILABLE,
   SabirError,
+  SERVER_FULL,
   TURN_FENCED,
   TURN_TOO_LARGE,
 } from '../errors.ts';
@@ -11,7 +12,9 @@ import {
 /** What a turn is told to have failed by, whatever its log threw. */
 export function kindOf(error: unknown): ErrorKind {
   const { code } = error instanceof SabirError ? error : LOG_FAILED;
-  return [TURN_TOO_LARGE, LOG_UNAVAILABLE].find((kind) => kind.code === code) ?? LOG_FAILED;
+  return (
+    [TURN_TOO_LARGE, SERVER_FULL, LOG_UNAVAILABLE].find((kind) => kind.code === code) ?? LOG_FAILED
+  );
 }
 
 /** What the log has lost of a turn does not keep the turn from ending. */

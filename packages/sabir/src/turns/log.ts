@@ -5,6 +5,7 @@
  * cursor of its own. `memory.ts` keeps turns in this process, `redis/` in a store that several share.
  */
 import type { Chunk } from '../chunks.ts';
+import type { LimitUse } from '../metrics.ts';
 import type { TurnOutcome } from '../outcome.ts';
 
 /** A chunk and its place: the first of a turn is 1, and there are no gaps. */
@@ -97,15 +98,9 @@ export interface AnyTurnLog {
   get?(turnId: string): Promise<TurnInfo | undefined>;
   /**
    * Everything after `after`, in batches: what is there in one, then what comes as it comes. Ends
-   * with the turn, when `signal` aborts, and at once for a turn that is unknown. With `batchBytes`,
-   * what is there comes in batches of about that size; a larger chunk comes alone.
+   * with the turn, when `signal` aborts, and at once for a turn that is unknown.
    */
-  read(
-    turnId: string,
-    after: number,
-    signal: AbortSignal,
-    batchBytes?: number,
-  ): AsyncIterable<LoggedChunk[]>;
+  read(turnId: string, after: number, signal: AbortSignal): AsyncIterable<LoggedChunk[]>;
   command(turnId: string, command: TurnCommand): Promise<boolean>;
   /**
    * The turns of a chat that have not ended, wherever they run, or those of all chats of a session;
@@ -113,6 +108,8 @@ export interface AnyTurnLog {
    * in this process.
    */
   live?(sessionId: string, chatId?: string): Promise<TurnInfo[]>;
+  /** What is held of the log's own limits, by their names: the gateway shows them among its metrics. */
+  readonly limits?: Readonly<Record<string, LimitUse>>;
   /** What several processes have to know together beside turns, for a while. Only where they share. */
   readonly notes?: SharedNotes;
   /** Whether another process reads this turn. Only for logs that several processes share. */

@@ -1,5 +1,5 @@
 import type { Chunk } from '../chunks.ts';
-import { SabirError, SHUTTING_DOWN, TURN_FENCED, TURN_TOO_LARGE } from '../errors.ts';
+import { SabirError, SERVER_FULL, SHUTTING_DOWN, TURN_FENCED, TURN_TOO_LARGE } from '../errors.ts';
 import type { TurnOutcome } from '../outcome.ts';
 import { chunkBytes, isClosing } from './chunk-bytes.ts';
 import { CommandQueue } from './command-queue.ts';
@@ -16,6 +16,11 @@ export type MemoryTurnLogOptions = {
   retentionMs?: number;
   /** How much of ended turns is kept in all; the oldest go first. 64 MB unless set. */
   retainedBytes?: number;
+  /**
+   * How much of running turns is kept in all. Past it no turn begins; past twice as much, the turn that writes fails.
+   * @default 192 MB
+   */
+  liveBytes?: number;
   /** For how long a request that is sent again gets the turn that answered it. 10 s unless set. */
   dedupeMs?: number;
   /** How long a turn may be silent before it counts as lost. 30 s unless set. */
@@ -53,6 +58,7 @@ const MEGABYTE = 1024 * 1024;
 /** Turns in the memory of this process: what was acknowledged is kept until it ends. */
 export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   const { maxTurnBytes = 16 * MEGABYTE, retainedBytes = 64 * MEGABYTE } = options;
+  const { liveBytes: maxLiveBytes = 192 * MEGABYTE } = options;
   const { retentionMs = 60_000, dedupeMs = 10_000, leaseMs = 30_000 } = options;
   const { now = Date.now, elapsed = monotonicNow } = options;
   const turns = new Map<string, Turn>();
@@ -62,6 +68,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   /** In the order of their ends: retention is the same for all, so the first is due first. */
   const ended = new Set<Turn>();
   let endedBytes = 0;
+  let liveBytes = 0;
   let retentionTimer: Timer | undefined;
   let isClosed = false;
 
@@ -107,7 +114,8 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     for (const chunk of chunks) log.push(chunk);
     info.lastSeq = log.length;
     turn.bytes += bytes;
-    if (waiting.size > 0) wake(turn, turn.after(before, Infinity));
+    liveBytes += bytes;
+    if (waiting.size > 0) wake(turn, turn.after(before));
   }
 
   function end(turn: Turn, outcome: TurnOutcome): void {
@@ -120,6 +128,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     turn.leaseTimer = undefined;
     ended.add(turn);
     endedBytes += turn.bytes;
+    liveBytes -= turn.bytes;
     // Whoever waits for its end may ask for the turn at once: it is forgotten, or it is there.
     if (ended.size === 1 || endedBytes > retainedBytes || retentionMs <= 0) forgetEnded();
     wake(turn);
@@ -183,8 +192,8 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       get length() {
         return this.chunks.length;
       },
-      after(seq, maxBytes) {
-        return numberedFrom(this.chunks, seq, maxBytes);
+      after(seq) {
+        return numberedFrom(this.chunks, seq);
       },
       bytes: 0,
       isEnded: false,
@@ -218,8 +227,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       async append(chunks) {
         hold();
         const bytes = bytesOf(chunks);
-        if (turn.bytes + bytes > maxTurnBytes && !chunks.every(isClosing)) {
-          throw new SabirError(TURN_TOO_LARGE);
+        const isTooLarge = turn.bytes + bytes > maxTurnBytes;
+        const isFull = liveBytes + bytes > 2 * maxLiveBytes;
+        if ((isTooLarge || isFull) && !chunks.every(isClosing)) {
+          throw new SabirError(isTooLarge ? TURN_TOO_LARGE : SERVER_FULL);
         }
         if (chunks.length > 0) write(turn, chunks, bytes);
         return turn.info.lastSeq;
@@ -238,10 +249,20 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   }
 
   return {
+    limits: {
+      liveBytes: { max: maxLiveBytes, use: () => liveBytes },
+      retainedBytes: { max: retainedBytes, use: () => endedBytes },
+    },
     async begin(info) {
       if (isClosed) throw new SabirError(SHUTTING_DOWN);
       const chat = chatOf(info.sessionId, info.chatId);
       const existing = chat && findRequest(chat, info);
+      if (!existing && liveBytes > maxLiveBytes) {
+        throw new SabirError(
+          SERVER_FULL,
+          `Running turns hold more than liveBytes: ${maxLiveBytes}.`,
+        );
+      }
       return existing ? { existing: { ...existing.info } } : { writer: writerOf(create(info)) };
     },
     async latest(sessionId, chatId) {
@@ -255,8 +276,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       const turn = find(turnId);
       return turn && { ...turn.info };
     },
-    read: (turnId, after, signal, batchBytes) =>
-      new TurnReader(find(turnId), after, signal, batchBytes),
+    read: (turnId, after, signal) => new TurnReader(find(turnId), after, signal),
     async command(turnId: string, command: TurnCommand) {
       const turn = find(turnId);
       if (!turn || turn.isEnded) return false;
@@ -286,6 +306,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       }
       for (const held of [turns, chats, ended, liveInSession, liveInChat]) held.clear();
       endedBytes = 0;
+      liveBytes = 0;
     },
   };
 }
@@ -304,14 +325,10 @@ function keyOf(sessionId: string, chatId: string): string {
 }
 
 /** Made for whoever reads, not kept: most of what a long turn keeps are its chunks. */
-function numberedFrom(chunks: readonly Chunk[], start: number, maxBytes: number): LoggedChunk[] {
+function numberedFrom(chunks: readonly Chunk[], start: number): LoggedChunk[] {
   const numbered: LoggedChunk[] = [];
-  let bytes = 0;
   for (let i = start; i < chunks.length; i++) {
-    const chunk = chunks[i] as Chunk;
-    if (maxBytes !== Infinity) bytes += chunkBytes(chunk);
-    if (bytes > maxBytes && i > start) break;
-    numbered.push({ seq: i + 1, chunk });
+    numbered.push({ seq: i + 1, chunk: chunks[i] as Chunk });
   }
   return numbered;
 }

@@ -1,7 +1,7 @@
 /** What people send: bodies, tokens, cursors, addresses; into the functions that read them. */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { parseChatRequest } from '../../src/chat-request.ts';
-import { readChatPost } from '../../src/gateway/chat-post.ts';
+import { parseChatRequest, readJson } from '../../src/chat-request.ts';
+import { toChatPost } from '../../src/gateway/chat-post.ts';
 import { asUpstream, createChatGateway, jwtAuth, sessionAccess } from '../../src/gateway/index.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/options.ts';
 import { channelOf, clientOf, cursorOf } from '../../src/gateway/visit.ts';
@@ -93,7 +93,8 @@ const chatPost: Target = {
       : DEFAULT_LIMITS;
     const refused = await countRefusal(async () => {
       const where = { user: { id: 'u' }, channel: undefined, limits };
-      const post = await readChatPost(requestOf(random, bodyFor(random)), where);
+      const body = await readJson(requestOf(random, bodyFor(random)), limits);
+      const post = await toChatPost(body, where);
       if (post.chatId === '' || post.chatId.length > 512) throw new InvalidOutput('a bad chat id');
       if (post.kind === 'prompt' && typeof post.text !== 'string') throw new InvalidOutput('text');
     });
@@ -121,7 +122,13 @@ const cursors: Target = {
     }
     const headers = new Headers({ 'x-sabir-ai-sdk': random.pick(VALUES) });
     if (random.chance(0.8)) headers.set('last-event-id', headerText(random.pick(CURSORS), random));
-    const visit = { request: new Request(url, { headers }), url, requestId: 'r', startedAt: 0 };
+    const visit = {
+      request: new Request(url, { headers }),
+      url,
+      requestId: 'r',
+      startedAt: 0,
+      address: undefined,
+    };
     const cursor = cursorOf(visit);
     if (cursor && (!Number.isSafeInteger(cursor.seq) || cursor.seq < 0)) {
       throw new InvalidOutput('a cursor that is no place');

@@ -43,7 +43,7 @@ const MOST_TRIES = 10;
  * const client = await createClient({ url: 'redis://…' }).connect();
  * createChatGateway({ log: redisTurnLog({ client }), … });
  */
-export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
+export function redisTurnLog(options: RedisTurnLogOptions): Required<Omit<TurnLog, 'limits'>> {
   const { client, logger, prefix, ...limits } = readOptions(options);
   const { maxTurnBytes, retainedBytes, leaseMs, retentionMs, dedupeMs, answerMs, outageMs } =
     limits;
@@ -349,9 +349,9 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<TurnLog> {
       const found = await Promise.all(ids.map(find));
       return found.flatMap((known) => (known && !known.info.outcome ? [known.info] : []));
     },
-    read(turnId, after, signal, batchBytes) {
+    read(turnId, after, signal) {
       const isReadable = !isClosed && !signal.aborted;
-      return new TurnReader(isReadable ? mirrorOf(turnId) : undefined, after, signal, batchBytes);
+      return new TurnReader(isReadable ? mirrorOf(turnId) : undefined, after, signal);
     },
     command,
     async isReadElsewhere(turnId) {

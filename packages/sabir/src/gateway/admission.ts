@@ -1,0 +1,233 @@
+import { type BodyLimits, readJson } from '../chat-request.ts';
+import {
+  ATTACHMENTS_TOO_LARGE,
+  BODY_TOO_LARGE,
+  BODY_TOO_SLOW,
+  type ErrorKind,
+  SabirError,
+  SERVER_FULL,
+  TOO_MANY_REQUESTS,
+  TOO_MANY_TURNS,
+  TOO_MANY_VIEWERS,
+} from '../errors.ts';
+import type { MetricRegistry } from '../metrics.ts';
+import type { AnyTurnLog } from '../turns/log.ts';
+import { within } from '../within.ts';
+import type { GatewayLimits, GatewayTiming } from './options.ts';
+
+/** Who a limit counts for: a signed-in user, or the address of a request on a public route. */
+export type Caller = { kind: 'user' | 'address'; key: string };
+
+/** Gives back what was taken. Later calls do nothing. */
+type Release = () => void;
+
+/** A stream that somebody may open. */
+export type Seat = {
+  /** Counts it among the viewers of a turn; throws where those are too many. */
+  watch(turnId: string): void;
+  readonly isWatching: boolean;
+  leave: Release;
+};
+
+export type Admission = ReturnType<typeof createAdmission>;
+
+type LimitName = keyof GatewayLimits;
+/** The limits of one thing: in all, for one user, and for one address on public routes. */
+type LimitNames = { all?: LimitName; user: LimitName; address: LimitName };
+
+const TURN_LIMITS: LimitNames = {
+  all: 'liveTurns',
+  user: 'liveTurnsPerUser',
+  address: 'liveTurnsPerAddress',
+};
+const VIEWER_LIMITS: LimitNames = {
+  all: 'viewers',
+  user: 'viewersPerUser',
+  address: 'viewersPerAddress',
+};
+const BODY_LIMITS: LimitNames = { user: 'bodiesPerUser', address: 'bodiesPerAddress' };
+
+/**
+ * Counts what callers make this process hold, and refuses what is past a limit before anything is stored
+ * and before the agent is asked. Nothing is taken back from those who are in.
+ */
+export function createAdmission(
+  limits: GatewayLimits,
+  timing: Pick<GatewayTiming, 'bodyMs' | 'publicBodyMs'>,
+  registry: MetricRegistry,
+  logLimits: AnyTurnLog['limits'] = {},
+) {
+  const turns = createTally();
+  const viewers = createTally();
+  const turnViewers = createTally();
+  const bodies = createTally();
+  let heldBytes = 0;
+
+  const uses: Partial<Record<LimitName, () => number>> = {
+    liveTurns: () => turns.total,
+    liveTurnsPerUser: () => turns.highest('user'),
+    liveTurnsPerAddress: () => turns.highest('address'),
+    viewers: () => viewers.total,
+    viewersPerTurn: () => turnViewers.highest('turn'),
+    viewersPerUser: () => viewers.highest('user'),
+    viewersPerAddress: () => viewers.highest('address'),
+    bodiesPerUser: () => bodies.highest('user'),
+    bodiesPerAddress: () => bodies.highest('address'),
+    heldBodyBytes: () => heldBytes,
+  };
+  const refusals = new Map<string, () => void>();
+  for (const [name, max] of Object.entries(limits)) {
+    const use = uses[name as LimitName];
+    refusals.set(name, registry.limit(name, { max, ...(use && { use }) }));
+  }
+  for (const [name, limit] of Object.entries(logLimits)) {
+    refusals.set(name, registry.limit(name, limit));
+  }
+
+  function refuse(name: LimitName, kind: ErrorKind): never {
+    refusals.get(name)?.();
+    throw new SabirError(kind, `${kind.userMessage} The limit ${name} is ${limits[name]}.`);
+  }
+
+  /** The limit in all, then the one of this caller. */
+  function check(tally: Tally, { kind, key }: Caller, names: LimitNames, tooMany: ErrorKind): void {
+    if (names.all && tally.total >= limits[names.all]) refuse(names.all, SERVER_FULL);
+    if (tally.count(kind, key) >= limits[names[kind]]) refuse(names[kind], tooMany);
+  }
+
+  /** Adds to what is held in all; what is too much is not added. */
+  function hold(bytes: number): void {
+    if (heldBytes + bytes > limits.heldBodyBytes) refuse('heldBodyBytes', SERVER_FULL);
+    heldBytes += bytes;
+  }
+
+  return {
+    /** A turn that a caller wants to begin. */
+    takeTurn(caller: Caller): Release {
+      check(turns, caller, TURN_LIMITS, TOO_MANY_TURNS);
+      return turns.add(caller.kind, caller.key);
+    },
+    /** A turn that the log did not begin. */
+    countLogRefusal(error: unknown): void {
+      if (error instanceof SabirError && error.code === SERVER_FULL.code) {
+        refusals.get('liveBytes')?.();
+      }
+    },
+    /** A turn that goes on: it counts, and is not refused. Without a caller it counts in all. */
+    countTurn: (caller?: Caller): Release =>
+      caller ? turns.add(caller.kind, caller.key) : turns.add('turn', ''),
+    takeSeat(caller: Caller): Seat {
+      check(viewers, caller, VIEWER_LIMITS, TOO_MANY_VIEWERS);
+      const leave = viewers.add(caller.kind, caller.key);
+      let leaveTurn: Release | undefined;
+      return {
+        watch(turnId) {
+          if (turnViewers.count('turn', turnId) >= limits.viewersPerTurn) {
+            refuse('viewersPerTurn', TOO_MANY_VIEWERS);
+          }
+          leaveTurn = turnViewers.add('turn', turnId);
+        },
+        get isWatching() {
+          return leaveTurn !== undefined;
+        },
+        leave() {
+          leaveTurn?.();
+          leave();
+        },
+      };
+    },
+    /**
+     * Reads a body within the limits of its caller: how many at once, how large, how long. What `use` makes of it
+     * counts with the body's bytes until `release`.
+     */
+    async readBody<T>(
+      request: Request,
+      caller: Caller,
+      sizes: BodyLimits,
+      use: (body: { value: unknown; bytes: number }) => T | Promise<T>,
+    ): Promise<{ read: T; release: Release }> {
+      check(bodies, caller, BODY_LIMITS, TOO_MANY_REQUESTS);
+      const bodyMs = caller.kind === 'user' ? timing.bodyMs : timing.publicBodyMs;
+      const isRead = bodies.add(caller.kind, caller.key);
+      let bytes = 0;
+      let isLate = false;
+      const release = once(() => {
+        heldBytes -= bytes;
+      });
+      const reading = readJson(request, sizes, (more) => {
+        if (isLate) throw new SabirError(BODY_TOO_SLOW);
+        hold(more);
+        bytes += more;
+      });
+      try {
+        const body = await within(bodyMs, reading, () => {
+          isLate = true;
+          throw new SabirError(BODY_TOO_SLOW, `The body did not arrive within ${bodyMs} ms.`);
+        });
+        isRead();
+        return { read: await use(body), release };
+      } catch (error) {
+        isRead();
+        release();
+        countSizeRefusal(error, caller);
+        throw error;
+      }
+    },
+  };
+
+  function countSizeRefusal(error: unknown, { kind }: Caller): void {
+    if (!(error instanceof SabirError)) return;
+    const isPublic = kind === 'address';
+    if (error.code === BODY_TOO_LARGE.code) {
+      refusals.get(isPublic ? 'publicBodyBytes' : 'bodyBytes')?.();
+    } else if (error.code === ATTACHMENTS_TOO_LARGE.code) {
+      refusals.get(isPublic ? 'publicAttachmentBytes' : 'attachmentBytes')?.();
+    }
+  }
+}
+
+type Kind = Caller['kind'] | 'turn';
+type Tally = ReturnType<typeof createTally>;
+
+/** How many of something there are, in all and for each key. */
+function createTally() {
+  const counts = new Map<Kind, Map<string, number>>();
+  let total = 0;
+  const count = (kind: Kind, key: string) => counts.get(kind)?.get(key) ?? 0;
+
+  function set(kind: Kind, key: string, value: number): void {
+    const byKey = counts.get(kind) ?? new Map<string, number>();
+    counts.set(kind, byKey);
+    if (value > 0) byKey.set(key, value);
+    else byKey.delete(key);
+  }
+
+  return {
+    get total() {
+      return total;
+    },
+    count,
+    highest(kind: Kind): number {
+      let highest = 0;
+      for (const value of counts.get(kind)?.values() ?? []) highest = Math.max(highest, value);
+      return highest;
+    },
+    add(kind: Kind, key: string): Release {
+      total++;
+      set(kind, key, count(kind, key) + 1);
+      return once(() => {
+        total--;
+        set(kind, key, count(kind, key) - 1);
+      });
+    },
+  };
+}
+
+function once(run: () => void): Release {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    run();
+  };
+}
