@@ -15,6 +15,8 @@ import {
 import { INTERNAL_ERROR } from '../errors.ts';
 import { toNodeListener } from './node.ts';
 
+/** A client that leaves sooner may have ended only its own side. */
+const PAST_HALF_CLOSE_MS = 150;
 const WAIT = { timeout: 10_000 };
 
 function collectGarbage(): void {
@@ -250,6 +252,7 @@ describe('streaming', () => {
       collectGarbage();
       await setImmediate();
     }
+    await setTimeout(PAST_HALF_CLOSE_MS);
     socket.destroy();
     await vi.waitUntil(() => signal?.aborted && seen.isCancelled, WAIT);
   });
@@ -275,6 +278,7 @@ describe('streaming', () => {
     });
     const socket = openSocket(port, GET);
     await vi.waitUntil(() => signal, WAIT);
+    await setTimeout(PAST_HALF_CLOSE_MS);
     socket.destroy();
     await vi.waitUntil(() => seen.isCancelled, WAIT);
   });

@@ -1,5 +1,5 @@
 /** Listening on Node: `serve` a gateway, or any other function from request to response. */
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { toSafeLogger } from '../safe-logger.ts';
@@ -19,7 +19,10 @@ export type ServeOptions = ListenerOptions & {
   port?: number;
   /** Default 127.0.0.1: this machine only. `0.0.0.0` or `::` for everybody. */
   host?: string;
-  /** Takes connections that want to become something else, WebSockets for one. */
+  /**
+   * Takes connections that want to become WebSockets. Requests for another protocol (`curl --http2` asks
+   * for h2c) are answered by `fetch`, without the change; before Node 22.21 and 24.9 they come here too.
+   */
   upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Closes the server when it aborts. */
   signal?: AbortSignal;
@@ -35,6 +38,11 @@ export type RunningServer = {
   /** Stops listening, lets running answers end, and resolves when every connection is closed. */
   close(): Promise<void>;
 };
+
+/** How long after its request a client may end its side and still be answered. */
+const HALF_CLOSE_MS = 100;
+/** Such a client is cut off when nothing is sent to it for so long. Streams of a gateway send more often. */
+const HALF_CLOSED_QUIET_MS = 60_000;
 
 /**
  * Listens. Rejects with a message that says what to do when it cannot.
@@ -56,10 +64,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       // A client that vanished without a word is noticed even while nothing is sent.
       keepAlive: true,
       keepAliveInitialDelay: 30_000,
+      ...(options.upgrade && { shouldUpgradeCallback: isForWebSocket }),
       ...(options.maxHeaderBytes !== undefined && { maxHeaderSize: options.maxHeaderBytes }),
     },
     toNodeListener(fetch, options),
   );
+  answerHalfClosed(server);
   if (options.upgrade) server.on('upgrade', options.upgrade);
   const connections = trackConnections(server);
   const actualPort = await listen(server, port, host);
@@ -117,6 +127,51 @@ function trackConnections(server: Server) {
       for (const socket of answers.keys()) socket.destroy();
     },
   };
+}
+
+function isForWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+/**
+ * Node would destroy the connection of every client that ends its side. One that does so with its request,
+ * as `nc -N` does, still reads the answer. One that does so later, or when its stream has begun, has left:
+ * its turn should know at once, not when the next write fails.
+ */
+function answerHalfClosed(server: Server): void {
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on('request', (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { socket } = incoming;
+    let readAt = performance.now();
+    incoming.once('end', () => {
+      readAt = performance.now();
+    });
+    let watch: NodeJS.Timeout | undefined;
+    const onEnd = () => {
+      const isLate = incoming.complete && performance.now() - readAt > HALF_CLOSE_MS;
+      if (isLate || isStreaming(outgoing)) socket.destroy();
+      // Only a write finds out that a client is gone which has ended its side before.
+      else watch = destroyWhenQuiet(socket);
+    };
+    socket.once('end', onEnd);
+    outgoing.once('close', () => {
+      clearInterval(watch);
+      socket.off('end', onEnd);
+    });
+  });
+}
+
+function isStreaming(outgoing: ServerResponse): boolean {
+  return outgoing.headersSent && `${outgoing.getHeader('content-type')}`.includes('event-stream');
+}
+
+function destroyWhenQuiet(socket: Socket): NodeJS.Timeout {
+  let written = socket.bytesWritten;
+  const timer = setInterval(() => {
+    if (socket.bytesWritten === written) socket.destroy();
+    written = socket.bytesWritten;
+  }, HALF_CLOSED_QUIET_MS);
+  return timer.unref();
 }
 
 function listen(server: Server, port: number, host: string): Promise<number> {
