@@ -3,9 +3,8 @@
  * project's licence.
  */
 import { readFileSync } from 'node:fs';
-import { sized } from '../report.ts';
 
-export const ANSWER_DELTAS = sized(3_504, 200);
+export const ANSWER_DELTAS = 3_504;
 
 /** How it is cut. */
 export type Cut = keyof typeof CUTS;

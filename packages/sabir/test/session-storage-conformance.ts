@@ -85,6 +85,38 @@ function describeMessages(start: () => Bench): void {
     expect(idsOf(session.messages({ limit: Number.POSITIVE_INFINITY }))).toEqual(['a', 'b', 'c']);
   });
 
+  it('and gives the latest that fit, in bytes of UTF-8, and none behind one that does not', () => {
+    const bench = start();
+    const sizes = ['x', 'é'.repeat(1_000), 'x'.repeat(10), 'x'].map((content, index) => {
+      const added = message(`m${index}`, { content });
+      bench.writing().addMessage(added);
+      return Buffer.byteLength(JSON.stringify(added));
+    });
+    const session = bench.reading();
+    const within = (maxBytes: number, limit = 10) => idsOf(session.messages({ maxBytes, limit }));
+    const [first = 0, second = 0, third = 0, fourth = 0] = sizes;
+    expect(within(fourth - 1)).toEqual([]);
+    expect(within(fourth)).toEqual(['m3']);
+    expect(within(fourth + third + first)).toEqual(['m2', 'm3']);
+    expect(within(fourth + third + second - 1)).toEqual(['m2', 'm3']);
+    expect(within(fourth + third + second)).toEqual(['m1', 'm2', 'm3']);
+    expect(within(Infinity, 1)).toEqual(['m3']);
+  });
+
+  it('and gives those before one of them', () => {
+    const bench = start();
+    for (const id of ['a', 'b', 'c']) bench.writing().addMessage(message(id));
+    bench.writing().addMessage(message('d', OTHER_CHANNEL));
+    const session = bench.reading();
+    expect(idsOf(session.messages({ before: 'c' }))).toEqual(['a', 'b']);
+    expect(idsOf(session.messages({ before: 'd', channel: CHANNEL, limit: 2 }))).toEqual([
+      'b',
+      'c',
+    ]);
+    expect(idsOf(session.messages({ before: 'a' }))).toEqual([]);
+    expect(session.messages({ before: 'nobody' })).toEqual([]);
+  });
+
   it('and gives those of one channel', () => {
     const bench = start();
     bench.writing().addMessage(message('a'));
@@ -128,8 +160,10 @@ function describeTurns(start: () => Bench): void {
     });
     expect(bench.writing().addTurn(whole)).toBe(true);
     const session = bench.reading();
+    const { content: _, attachments: __, ...info } = whole;
     expect(session.turn('t1')).toEqual(whole);
-    expect(session.turnOfPrompt('p-t1')).toEqual(whole);
+    expect(session.turnInfo('t1')).toEqual(info);
+    expect(session.turnOfPrompt('p-t1')).toEqual(info);
     expect(session.turn('p-t1')).toBeUndefined();
     expect(session.turnOfPrompt('t1')).toBeUndefined();
   });
@@ -141,7 +175,7 @@ function describeTurns(start: () => Bench): void {
     expect(bench.writing().addTurn(turn('t1', { promptId: 'p-new' }))).toBe(false);
     expect(bench.writing().addTurn(turn('t-new', { promptId: 'p-t1' }))).toBe(false);
     const session = bench.reading();
-    expect(session.openTurns()).toEqual([turn('t1')]);
+    expect(turnIdsOf(session.openTurns())).toEqual(['t1']);
     expect(session.turnOfPrompt('p-new')).toBeUndefined();
     expect(session.turn('t-new')).toBeUndefined();
     expect(bench.store().list()[0]?.sessionId).toBe('other');
@@ -164,7 +198,7 @@ function describeTurns(start: () => Bench): void {
     } as const;
     const session = bench.reading();
     expect(session.turn('t1')).toEqual(turn('t1', ended));
-    expect(session.turnOfPrompt('p-t1')).toEqual(turn('t1', ended));
+    expect(session.turnOfPrompt('p-t1')).toMatchObject(ended);
     expect(session.turn('t2')).toEqual(turn('t2'));
   });
 
@@ -208,6 +242,31 @@ function describeEvents(start: () => Bench): void {
     expect(session.events('t1', 4)).toEqual([third]);
     expect(session.events('t1', 10)).toEqual([]);
     expect(session.events('t3', 0)).toEqual([]);
+  });
+
+  it('as many as fit, but always one', () => {
+    const bench = start();
+    bench.writing().addTurn(turn('t1'));
+    for (const seq of [1, 2, 3]) bench.writing().appendEvents('t1', seq, '"éé"');
+    const session = bench.reading();
+    expect(session.events('t1', 0, 0)).toHaveLength(1);
+    expect(session.events('t1', 0, 11)).toHaveLength(1);
+    expect(session.events('t1', 0, 12)).toHaveLength(2);
+    expect(session.events('t1', 1, 18)).toHaveLength(2);
+  });
+
+  it('of the last turns that ended as far as they fit', () => {
+    const bench = start();
+    for (const [endedAt, id] of ['a', 'b', 'c'].entries()) {
+      bench.writing().addTurn(turn(id));
+      bench.writing().appendEvents(id, 1, '"1234"');
+      bench.writing().updateTurn(id, { status: 'ended', endedAt });
+    }
+    bench.writing().trimEvents(3, 12);
+    const left = ['a', 'b', 'c'].filter((id) => bench.reading().events(id, 0).length > 0);
+    expect(left).toEqual(['b', 'c']);
+    bench.writing().trimEvents(3, 5);
+    expect(bench.reading().events('c', 0)).toEqual([]);
   });
 
   it('of turns that are there, in their order', () => {

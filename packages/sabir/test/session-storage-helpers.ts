@@ -4,6 +4,7 @@ import type {
   StoredMessage,
   StoredQuestion,
   StoredTurn,
+  TurnInfo,
 } from '../src/session/storage.ts';
 
 type SessionStoreRig = {
@@ -67,4 +68,4 @@ export function participant(id: string, fields: Partial<Participant> = {}): Part
 }
 
 export const idsOf = (messages: StoredMessage[]) => messages.map(({ id }) => id);
-export const turnIdsOf = (turns: StoredTurn[]) => turns.map(({ turnId }) => turnId);
+export const turnIdsOf = (turns: TurnInfo[]) => turns.map(({ turnId }) => turnId);

@@ -42,7 +42,7 @@ class Undone extends Error {}
 type Kept = {
   touched: number;
   messages: StoredMessage[];
-  turns: (StoredTurn & { entries: [lastSeq: number, events: string][] })[];
+  turns: (StoredTurn & { entries: [lastSeq: number, events: string][]; asked: StoredTurn })[];
   questions: StoredQuestion[];
   participants: Participant[];
   values: Record<string, string>;
@@ -70,7 +70,7 @@ class Model {
         const { turnId, promptId } = step.turn;
         if (kept.turns.some((one) => one.turnId === turnId || one.promptId === promptId))
           return false;
-        kept.turns.push({ ...step.turn, entries: [] });
+        kept.turns.push({ ...step.turn, entries: [], asked: step.turn });
         return keep(true);
       }
       case 'updateTurn': {
@@ -130,9 +130,14 @@ function replace<Item, Key extends keyof Item>(items: Item[], key: Key, item: It
   else items[index] = item;
 }
 
+function jsonBytes(values: object[]): number {
+  return values.reduce((sum, value) => sum + Buffer.byteLength(JSON.stringify(value)), 0);
+}
+
 function tellKept(kept: Kept | undefined) {
   const { messages = [], turns = [], questions = [], participants = [], values = {} } = kept ?? {};
-  const bare = turns.map(({ entries: _, ...one }) => one);
+  const bare = turns.map(({ entries: _, asked: __, ...one }) => one);
+  const infos = bare.map(({ content: _, attachments: __, ...info }) => info);
   const ofChannel = (channelId: string) => messages.filter((one) => one.channelId === channelId);
   const channelIds = [...new Set(messages.map(({ channelId }) => channelId))];
   return {
@@ -140,10 +145,12 @@ function tellKept(kept: Kept | undefined) {
     lastMessages: CHANNELS.map(({ channelId }) => ofChannel(channelId).slice(-2)),
     channels: channelIds,
     turns: IDS.map((id) => bare.find(({ turnId }) => turnId === id)),
-    turnsOfPrompts: IDS.map((id) => bare.find(({ promptId }) => promptId === `p-${id}`)),
+    turnInfos: IDS.map((id) => infos.find(({ turnId }) => turnId === id)),
+    turnsOfPrompts: IDS.map((id) => infos.find(({ promptId }) => promptId === `p-${id}`)),
     openTurns: ['running', 'queued'].flatMap((status) =>
-      bare.filter((one) => one.status === status),
+      infos.filter((one) => one.status === status),
     ),
+    bytes: jsonBytes([...messages, ...turns.map(({ asked }) => asked), ...questions]),
     events: IDS.map((id) => {
       const entries = turns.find(({ turnId }) => turnId === id)?.entries ?? [];
       return [0, 3].map((after) => entries.filter(([seq]) => seq > after).map(([, text]) => text));
@@ -171,8 +178,10 @@ function tellStorage(session: SessionStorage): ReturnType<typeof tellKept> {
     lastMessages: CHANNELS.map((channel) => session.messages({ channel, limit: 2 })),
     channels: session.channels().map(({ channelId }) => channelId),
     turns: IDS.map((id) => session.turn(id)),
+    turnInfos: IDS.map((id) => session.turnInfo(id)),
     turnsOfPrompts: IDS.map((id) => session.turnOfPrompt(`p-${id}`)),
     openTurns: session.openTurns(),
+    bytes: session.bytes(),
     events: IDS.map((id) => [0, 3].map((after) => session.events(id, after))),
     questions: IDS.map((id) => session.question(id)),
     openQuestions: session.openQuestions(),

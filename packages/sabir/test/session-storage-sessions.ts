@@ -17,7 +17,7 @@ export function describeSessions(start: () => Bench): void {
     bench.writing('one').trimEvents(0);
     const two = bench.reading('two');
     expect(two.messages()).toEqual([message('m', { content: 'two' })]);
-    expect(two.openTurns()).toEqual([turn('t', { content: 'two' })]);
+    expect(two.turn('t')).toEqual(turn('t', { content: 'two' }));
     expect(two.events('t', 0)).toEqual(['"two"']);
     expect(two.questionsOf('t')).toEqual([question('q', { turnId: 't', event: { id: 'two' } })]);
     expect(two.participants()).toEqual([participant('p', { name: 'two' })]);

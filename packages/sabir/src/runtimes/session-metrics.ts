@@ -48,7 +48,7 @@ export function createSessionMetrics(
 const REFUSING = [
   ...['sockets', 'socketsPerUser', 'socketsPerSession', 'pendingUpgrades', 'messagesPerSecond'],
   ...['promptBytes', 'viewerMessageBytes', 'queuedPrompts', 'queuedPromptsPerUser', 'queueBytes'],
-  ...['turnBytes', 'eventBytes', 'clientBufferBytes'],
+  ...['turnBytes', 'eventBytes', 'sessionBytes', 'clientBufferBytes'],
 ] as (keyof Limits)[];
 
 /**

@@ -119,6 +119,8 @@ type Query = {
   run(...values: QueryValue[]): number;
   first(...values: QueryValue[]): Row | undefined;
   all(...values: QueryValue[]): Row[];
+  /** Row by row: what is not asked for is not loaded. */
+  each(...values: QueryValue[]): Iterable<Row>;
 };
 type QueryValue = string | number | null | undefined;
 type Row = Record<string, SQLOutputValue>;
@@ -147,6 +149,10 @@ function prepareQuery(database: DatabaseSync, sql: string): Query {
     all(...values) {
       assertOpen();
       return statement.all(...values.map(toColumn));
+    },
+    each(...values) {
+      assertOpen();
+      return statement.iterate(...values.map(toColumn));
     },
   };
 }

@@ -86,10 +86,44 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (session, name)
   ) STRICT, WITHOUT ROWID;
   `,
+  // Sizes, so that nothing has to be loaded to find out that it is too large; and a turn without its
+  // prompt's text and files, for the same reason.
+  `
+  ALTER TABLE sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE sessions SET bytes =
+    (SELECT coalesce(sum(octet_length(message)), 0) FROM messages WHERE session = id) +
+    (SELECT coalesce(sum(octet_length(prompt)), 0) FROM turns JOIN prompts USING (turn)
+      WHERE session = sessions.id) +
+    (SELECT coalesce(sum(octet_length(question)), 0) FROM questions
+      WHERE session = sessions.id);
+  CREATE TRIGGER messages_counted AFTER INSERT ON messages BEGIN
+    UPDATE sessions SET bytes = bytes + octet_length(NEW.message) WHERE id = NEW.session; END;
+  CREATE TRIGGER prompts_counted AFTER INSERT ON prompts BEGIN
+    UPDATE sessions SET bytes = bytes + octet_length(NEW.prompt)
+    WHERE id = (SELECT session FROM turns WHERE turn = NEW.turn); END;
+  CREATE TRIGGER questions_counted AFTER INSERT ON questions BEGIN
+    UPDATE sessions SET bytes = bytes + octet_length(NEW.question) WHERE id = NEW.session; END;
+  CREATE TRIGGER questions_recounted AFTER UPDATE OF question ON questions BEGIN
+    UPDATE sessions SET bytes = bytes + octet_length(NEW.question) - octet_length(OLD.question)
+    WHERE id = NEW.session; END;
+
+  ALTER TABLE turns ADD COLUMN event_bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE turns SET event_bytes =
+    (SELECT coalesce(sum(max(octet_length(events), 1)), 0) FROM events WHERE turn = turns.turn);
+  CREATE TRIGGER events_counted AFTER INSERT ON events BEGIN
+    UPDATE turns SET event_bytes = event_bytes + max(octet_length(NEW.events), 1)
+    WHERE turn = NEW.turn; END;
+  CREATE INDEX turns_with_events ON turns (session) WHERE status = 'ended' AND event_bytes > 0;
+
+  ALTER TABLE turns ADD COLUMN info TEXT NOT NULL DEFAULT '{}';
+  UPDATE turns SET info = (
+    SELECT json_remove(prompt, '$.content', '$.attachments') FROM prompts WHERE turn = turns.turn);
+  `,
 ];
 
-const TURN = `
-  SELECT prompt, status, started_at, ended_at, reason, error FROM turns JOIN prompts USING (turn)`;
+const STATE = 'status, started_at, ended_at, reason, error';
+const TURN = `SELECT prompt AS json, ${STATE} FROM turns JOIN prompts USING (turn)`;
+const TURN_INFO = `SELECT info AS json, ${STATE} FROM turns`;
 
 /** All that is ever asked of the file once it is open. */
 export const SQL = {
@@ -112,9 +146,13 @@ export const SQL = {
   hasMessage: 'SELECT 1 FROM messages WHERE session = ? AND id = ?',
   addMessage: `INSERT INTO messages (session, id, channel_type, channel_id, message)
     VALUES (?, ?, ?, ?, ?)`,
-  messages: 'SELECT message FROM messages WHERE session = ? ORDER BY position DESC LIMIT ?',
-  messagesOfChannel: `SELECT message FROM messages
-    WHERE session = ? AND channel_type = ? AND channel_id = ? ORDER BY position DESC LIMIT ?`,
+  messagePosition: 'SELECT position FROM messages WHERE session = ? AND id = ?',
+  messageSizes: `SELECT position, octet_length(message) AS bytes FROM messages
+    WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?`,
+  messageSizesOfChannel: `SELECT position, octet_length(message) AS bytes FROM messages
+    WHERE session = ? AND channel_type = ? AND channel_id = ? AND position < ?
+    ORDER BY position DESC LIMIT ?`,
+  message: 'SELECT message FROM messages WHERE position = ?',
   channels: `SELECT channel_type, channel_id FROM messages
     WHERE session = ? AND channel_type IS NOT NULL
     GROUP BY channel_type, channel_id ORDER BY min(position)`,
@@ -122,12 +160,13 @@ export const SQL = {
   hasTurn: 'SELECT 1 FROM turns WHERE session = ? AND turn_id = ?',
   hasPrompt: 'SELECT 1 FROM turns WHERE session = ? AND prompt_id = ?',
   addTurn: `INSERT INTO turns
-    (session, turn_id, prompt_id, status, started_at, ended_at, reason, error)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING turn`,
+    (session, turn_id, prompt_id, info, status, started_at, ended_at, reason, error)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING turn`,
   addPrompt: 'INSERT INTO prompts (turn, prompt) VALUES (?, ?)',
   turn: `${TURN} WHERE session = ? AND turn_id = ?`,
-  turnOfPrompt: `${TURN} WHERE session = ? AND prompt_id = ?`,
-  openTurns: `${TURN} WHERE session = ? AND status <> 'ended' ORDER BY status = 'queued', turn`,
+  turnInfo: `${TURN_INFO} WHERE session = ? AND turn_id = ?`,
+  turnOfPrompt: `${TURN_INFO} WHERE session = ? AND prompt_id = ?`,
+  openTurns: `${TURN_INFO} WHERE session = ? AND status <> 'ended' ORDER BY status = 'queued', turn`,
   updateTurn: `UPDATE turns SET status = coalesce(?, status),
     started_at = coalesce(?, started_at), ended_at = coalesce(?, ended_at),
     reason = coalesce(?, reason), error = coalesce(?, error)
@@ -135,12 +174,15 @@ export const SQL = {
 
   appendEvents: `INSERT INTO events (turn, last_seq, events)
     SELECT turn, ?, ? FROM turns WHERE session = ? AND turn_id = ?`,
-  events: `SELECT events FROM events
+  events: `SELECT events, octet_length(events) AS bytes FROM events
     WHERE turn = (SELECT turn FROM turns WHERE session = ? AND turn_id = ?) AND last_seq > ?
     ORDER BY last_seq`,
-  trimEvents: `DELETE FROM events WHERE turn IN (
-    SELECT turn FROM turns WHERE session = ? AND status = 'ended'
-    ORDER BY ended_at DESC, turn DESC LIMIT -1 OFFSET ?)`,
+  latestEnded: `SELECT turn, event_bytes FROM turns
+    WHERE session = ? AND status = 'ended' ORDER BY ended_at DESC, turn DESC LIMIT ?`,
+  endedWithEvents: `SELECT turn FROM turns
+    WHERE session = ? AND status = 'ended' AND event_bytes > 0`,
+  deleteEvents: 'DELETE FROM events WHERE turn = ?',
+  forgetEvents: 'UPDATE turns SET event_bytes = 0 WHERE turn = ?',
 
   saveQuestion: `INSERT INTO questions (session, id, turn_id, status, question)
     VALUES (?, ?, ?, ?, ?)
@@ -156,6 +198,8 @@ export const SQL = {
     ON CONFLICT (session, id) DO UPDATE SET participant = excluded.participant`,
   participant: 'SELECT participant FROM participants WHERE session = ? AND id = ?',
   participants: 'SELECT participant FROM participants WHERE session = ? ORDER BY position',
+
+  sessionBytes: 'SELECT bytes FROM sessions WHERE id = ?',
 
   get: 'SELECT value FROM named_values WHERE session = ? AND name = ?',
   set: `INSERT INTO named_values (session, name, value) VALUES (?, ?, ?)

@@ -80,7 +80,7 @@ describe('a process that is killed', () => {
     }
     const session = open(file).open('s');
     expect(idsOf(session.messages())).toEqual(rounds.map((round) => `m${round}`));
-    expect(session.openTurns()).toEqual(
+    expect(session.openTurns().map(({ turnId }) => session.turn(turnId))).toEqual(
       rounds.map((round) => turn(`t${round}`, { status: 'running', startedAt: 1 })),
     );
     expect(rounds.map((round) => session.events(`t${round}`, 0))).toEqual(

@@ -6,7 +6,9 @@ import type {
   StoredMessage,
   StoredTurn,
   TurnChanges,
+  TurnInfo,
 } from '../session/storage.ts';
+import type { Channel } from '../translator.ts';
 import {
   openSessionDatabase,
   prepareQueries,
@@ -85,7 +87,19 @@ type Session = { sessionId: string; queries: Queries; transaction: Transaction; 
 function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session): SessionStorage {
   const touch = () => queries.touchSession.run(sessionId, now());
   const hold = () => queries.holdSession.run(sessionId, now());
-  const readTurn = (row: TurnRow | undefined) => row && toTurn(row);
+  const readTurn = (row: TurnRow | undefined) => row && toTurn<StoredTurn>(row);
+  const readInfo = (row: TurnRow | undefined) => row && toTurn<TurnInfo>(row);
+
+  function positionOf(messageId: string | undefined): number {
+    if (messageId === undefined) return Number.MAX_SAFE_INTEGER;
+    return Number(queries.messagePosition.first(sessionId, messageId)?.position ?? 0);
+  }
+
+  function sizesOf(channel: Channel | undefined, before: number, limit: number) {
+    if (!channel) return queries.messageSizes.each(sessionId, before, limit);
+    const { channelType, channelId } = channel;
+    return queries.messageSizesOfChannel.each(sessionId, channelType, channelId, before, limit);
+  }
 
   return {
     transaction,
@@ -100,12 +114,15 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
       });
       return true;
     },
-    messages({ channel, limit } = {}) {
-      const count = toCount(limit);
-      const rows = channel
-        ? queries.messagesOfChannel.all(sessionId, channel.channelType, channel.channelId, count)
-        : queries.messages.all(sessionId, count);
-      return rows.reverse().map(({ message }) => parse(message));
+    messages({ channel, before, limit, maxBytes = Infinity } = {}) {
+      const positions: number[] = [];
+      let bytes = 0;
+      for (const row of sizesOf(channel, positionOf(before), toCount(limit))) {
+        bytes += Number(row.bytes);
+        if (bytes > maxBytes) break;
+        positions.push(Number(row.position));
+      }
+      return positions.reverse().map((at) => parse(queries.message.first(at)?.message));
     },
     channels() {
       const rows = queries.channels.all(sessionId);
@@ -122,29 +139,52 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
       if (queries.hasPrompt.first(sessionId, promptId)) return false;
       transaction(() => {
         touch();
-        const row = queries.addTurn.first(sessionId, turnId, promptId, ...stateColumnsOf(turn));
+        const { content: _, attachments: __, ...info } = turn;
+        const columns = [JSON.stringify(info), ...stateColumnsOf(turn)] as const;
+        const row = queries.addTurn.first(sessionId, turnId, promptId, ...columns);
         queries.addPrompt.run(Number(row?.turn), json);
       });
       return true;
     },
     turn: (turnId) => readTurn(queries.turn.first(sessionId, turnId)),
-    turnOfPrompt: (promptId) => readTurn(queries.turnOfPrompt.first(sessionId, promptId)),
+    turnInfo: (turnId) => readInfo(queries.turnInfo.first(sessionId, turnId)),
+    turnOfPrompt: (promptId) => readInfo(queries.turnOfPrompt.first(sessionId, promptId)),
     updateTurn(turnId, changes) {
       transaction(() => {
         const changed = queries.updateTurn.run(...stateColumnsOf(changes), sessionId, turnId);
         if (changed > 0) touch();
       });
     },
-    openTurns: () => queries.openTurns.all(sessionId).map(toTurn),
+    openTurns: () => queries.openTurns.all(sessionId).map((row) => toTurn<TurnInfo>(row)),
 
     appendEvents(turnId, lastSeq, events) {
       queries.appendEvents.run(lastSeq, events, sessionId, turnId);
     },
-    events(turnId, after) {
-      return queries.events.all(sessionId, turnId, after).map(({ events }) => toText(events));
+    events(turnId, after, maxBytes = Infinity) {
+      const entries: string[] = [];
+      let bytes = 0;
+      for (const row of queries.events.each(sessionId, turnId, after)) {
+        bytes += Number(row.bytes);
+        if (bytes > maxBytes && entries.length > 0) break;
+        entries.push(toText(row.events));
+      }
+      return entries;
     },
-    trimEvents(keep) {
-      queries.trimEvents.run(sessionId, toCount(keep));
+    trimEvents(keep, maxBytes = Infinity) {
+      const kept = new Set<unknown>();
+      let bytes = 0;
+      for (const { turn, event_bytes } of queries.latestEnded.all(sessionId, toCount(keep))) {
+        bytes += Number(event_bytes);
+        if (bytes > maxBytes) break;
+        kept.add(turn);
+      }
+      transaction(() => {
+        for (const { turn } of queries.endedWithEvents.all(sessionId)) {
+          if (kept.has(turn)) continue;
+          queries.deleteEvents.run(Number(turn));
+          queries.forgetEvents.run(Number(turn));
+        }
+      });
     },
 
     saveQuestion(question) {
@@ -185,19 +225,22 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
         queries.set.run(sessionId, key, value);
       });
     },
+
+    bytes: () => Number(queries.sessionBytes.first(sessionId)?.bytes ?? 0),
   };
 }
 
 type TurnRow = Record<string, SQLOutputValue>;
 
 /** As it was asked, with what became of it. */
-function toTurn({ prompt, status, started_at, ended_at, reason, error }: TurnRow): StoredTurn {
+function toTurn<Turn extends TurnInfo>(row: TurnRow): Turn {
+  const { json, status, started_at, ended_at, reason, error } = row;
   return {
-    ...parse<StoredTurn>(prompt),
-    status: status as StoredTurn['status'],
+    ...parse<Turn>(json),
+    status: status as TurnInfo['status'],
     ...(started_at !== null && { startedAt: Number(started_at) }),
     ...(ended_at !== null && { endedAt: Number(ended_at) }),
-    ...(reason !== null && { reason: reason as NonNullable<StoredTurn['reason']> }),
+    ...(reason !== null && { reason: reason as NonNullable<TurnInfo['reason']> }),
     ...(error !== null && { error: toText(error) }),
   };
 }

@@ -26,10 +26,18 @@ export type ClientInfo = {
   isGateway?: boolean;
 };
 
+/** A turn, and the last of its events that a client has. */
+export type Follow = { readonly turnId: string; after: number };
+
 export type Client = ClientInfo & {
   socket: SessionSocket;
   /** Since when more waits to be sent than may, in milliseconds since 1970. */
   behindSince?: number | undefined;
+  /** The turns whose stored events it is being sent, one after the other. */
+  follows: Follow[];
+  /** What waits until it has those. */
+  held: string[];
+  heldBytes: number;
 };
 
 const TOO_SLOW = 4008;
@@ -48,18 +56,33 @@ type ClientsOptions = {
 export function createClients({ limits, clock, onLimit }: ClientsOptions) {
   const clients = new Set<Client>();
 
-  function send(client: Client, frame: string): void {
+  function send(client: Client, frame: string, turnId?: string): void {
+    if (client.follows.length === 0) sendNow(client, frame);
+    // It will find this one in the storage.
+    else if (!client.follows.some((followed) => followed.turnId === turnId)) hold(client, frame);
+  }
+
+  function hold(client: Client, frame: string): void {
+    client.held.push(frame);
+    client.heldBytes += frame.length;
+    if (client.heldBytes > limits.clientBufferBytes) dismiss(client);
+  }
+
+  function sendNow(client: Client, frame: string): void {
     if (!clients.has(client)) return;
-    const { socket } = client;
     try {
-      if (isTooSlow(client)) {
-        clients.delete(client);
-        onLimit?.('clientBufferBytes');
-        socket.close(TOO_SLOW, 'too far behind');
-      } else socket.send(frame);
+      if (isTooSlow(client)) dismiss(client);
+      else client.socket.send(frame);
     } catch {
       // It is gone; the platform will say so.
     }
+  }
+
+  /** Closes the socket of one that is too far behind: it comes back, and is told what it missed. */
+  function dismiss(client: Client): void {
+    if (!clients.delete(client)) return;
+    onLimit?.('clientBufferBytes');
+    client.socket.close(TOO_SLOW, 'too far behind');
   }
 
   function isTooSlow(client: Client): boolean {
@@ -73,8 +96,8 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
     return isLong || waiting > AT_MOST * limits.clientBufferBytes;
   }
 
-  function broadcastFrame(frame: string, channel: Channel): void {
-    for (const client of clients) if (isIn(client, channel)) send(client, frame);
+  function broadcastFrame(frame: string, channel: Channel, turnId?: string): void {
+    for (const client of clients) if (isIn(client, channel)) send(client, frame, turnId);
   }
 
   return {
@@ -91,6 +114,15 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
     /** It was not let go. */
     includes: (client: Client) => clients.has(client),
     tell: (client: Client, event: object) => send(client, JSON.stringify(event)),
+    /** Also to one that is being sent the events of a turn. */
+    tellNow: sendNow,
+    dismiss,
+    /** It has the events of the turns it follows: what was held back can go. */
+    release(client: Client): void {
+      const { held } = client;
+      Object.assign(client, { held: [], heldBytes: 0 });
+      for (const frame of held) send(client, frame);
+    },
     /** To everybody, whichever channel they follow. */
     broadcast(event: object): void {
       if (clients.size === 0) return;

@@ -7,6 +7,7 @@ import type {
   StoredQuestion,
   StoredTurn,
   TurnChanges,
+  TurnInfo,
 } from './storage.ts';
 
 export type MemorySessionStoreOptions = {
@@ -17,7 +18,7 @@ export type MemorySessionStoreOptions = {
 /** Kept as JSON, so that nobody can change it from outside. Maps remember the order of adding. */
 type Session = {
   updatedAt: number;
-  messages: Map<string, { json: string; channel: Channel | undefined }>;
+  messages: Map<string, { json: string; bytes: number; channel: Channel | undefined }>;
   turns: Map<string, { asked: string; changes: TurnChanges; events: EventEntry[] }>;
   turnOfPrompt: Map<string, string>;
   questions: Map<string, string>;
@@ -143,16 +144,24 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       const json = JSON.stringify(message);
       if (find()?.messages.has(message.id)) return false;
       const session = hold();
-      put(session.messages, message.id, { json, channel: channelOf(message) });
+      const bytes = byteLengthOf(json);
+      put(session.messages, message.id, { json, bytes, channel: channelOf(message) });
       sessions.touch(session);
       return true;
     },
-    messages({ channel, limit = Number.POSITIVE_INFINITY } = {}) {
-      const all = [...(find()?.messages.values() ?? [])];
-      const chosen = channel ? all.filter((message) => isSame(message.channel, channel)) : all;
-      return chosen
-        .slice(Math.max(0, chosen.length - limit))
-        .map(({ json }): StoredMessage => JSON.parse(json));
+    messages({ channel, before, limit = Infinity, maxBytes = Infinity } = {}) {
+      const chosen: StoredMessage[] = [];
+      let bytes = 0;
+      let isBefore = before === undefined;
+      for (const [id, message] of [...(find()?.messages ?? [])].reverse()) {
+        const isChosen = isBefore && (!channel || isSame(message.channel, channel));
+        isBefore ||= id === before;
+        if (!isChosen) continue;
+        bytes += message.bytes;
+        if (chosen.length >= limit || bytes > maxBytes) break;
+        chosen.push(JSON.parse(message.json));
+      }
+      return chosen.reverse();
     },
     channels() {
       const seen: Channel[] = [];
@@ -177,10 +186,14 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       const session = find();
       return session && turnOf(session, turnId);
     },
+    turnInfo(turnId) {
+      const session = find();
+      return session && infoOf(session, turnId);
+    },
     turnOfPrompt(promptId) {
       const session = find();
       const turnId = session?.turnOfPrompt.get(promptId);
-      return session && turnId !== undefined ? turnOf(session, turnId) : undefined;
+      return session && turnId !== undefined ? infoOf(session, turnId) : undefined;
     },
     updateTurn(turnId, changes) {
       const session = find();
@@ -203,16 +216,20 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       entries.push({ lastSeq, events });
       sessions.undoable(() => entries.pop());
     },
-    events(turnId, after) {
+    events(turnId, after, maxBytes = Infinity) {
       const entries = find()?.turns.get(turnId)?.events ?? [];
-      return entries.filter(({ lastSeq }) => lastSeq > after).map(({ events }) => events);
+      const wanted = entries.filter(({ lastSeq }) => lastSeq > after);
+      const texts = wanted.map(({ events }) => events);
+      return firstWithin(texts, maxBytes, byteLengthOf, 1);
     },
-    trimEvents(keep) {
+    trimEvents(keep, maxBytes = Infinity) {
       const session = find();
       if (!session) return;
       const ended = allTurnsOf(session).filter(({ status }) => status === 'ended');
       const byEnd = ended.reverse().sort((one, other) => endOf(other) - endOf(one));
-      for (const { turnId } of byEnd.slice(Math.max(0, keep))) {
+      const latest = byEnd.slice(0, Math.max(0, keep));
+      const kept = firstWithin(latest, maxBytes, ({ turnId }) => eventBytesOf(session, turnId), 0);
+      for (const { turnId } of byEnd.slice(kept.length)) {
         const turn = session.turns.get(turnId);
         if (turn) put(session.turns, turnId, { ...turn, events: [] });
       }
@@ -242,6 +259,15 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
 
     get: (key) => find()?.values.get(key),
     set: (key, value) => put(hold().values, key, value),
+
+    bytes() {
+      const { messages = new Map(), turns = new Map(), questions = new Map() } = find() ?? {};
+      let bytes = 0;
+      for (const message of messages.values()) bytes += message.bytes;
+      for (const { asked } of turns.values()) bytes += byteLengthOf(asked);
+      for (const json of questions.values()) bytes += byteLengthOf(json);
+      return bytes;
+    },
   };
 }
 
@@ -276,12 +302,16 @@ function turnOf(session: Session, turnId: string): StoredTurn | undefined {
   return turn && { ...JSON.parse(turn.asked), ...turn.changes };
 }
 
-function allTurnsOf(session: Session): StoredTurn[] {
-  const turns = [...session.turns.values()];
-  return turns.map(({ asked, changes }) => ({ ...JSON.parse(asked), ...changes }));
+function infoOf(session: Session, turnId: string): TurnInfo | undefined {
+  const { content: _, attachments: __, ...info } = turnOf(session, turnId) ?? {};
+  return 'turnId' in info ? (info as TurnInfo) : undefined;
 }
 
-function openTurnsOf(session: Session): StoredTurn[] {
+function allTurnsOf(session: Session): TurnInfo[] {
+  return [...session.turns.keys()].map((turnId) => infoOf(session, turnId) as TurnInfo);
+}
+
+function openTurnsOf(session: Session): TurnInfo[] {
   const turns = allTurnsOf(session);
   return [
     ...turns.filter(({ status }) => status === 'running'),
@@ -290,7 +320,7 @@ function openTurnsOf(session: Session): StoredTurn[] {
 }
 
 /** One whose end has no time counts as the first to end. */
-function endOf({ endedAt = Number.MIN_SAFE_INTEGER }: StoredTurn): number {
+function endOf({ endedAt = Number.MIN_SAFE_INTEGER }: TurnInfo): number {
   return endedAt;
 }
 
@@ -309,4 +339,28 @@ function isSame(one: Channel | undefined, other: Channel): boolean {
 
 function parseKept<Kept>(json: string | undefined): Kept | undefined {
   return json === undefined ? undefined : JSON.parse(json);
+}
+
+function eventBytesOf(session: Session, turnId: string): number {
+  const entries = session.turns.get(turnId)?.events ?? [];
+  return entries.reduce((sum, { events }) => sum + byteLengthOf(events), 0);
+}
+
+/** The first that fit, but at least so many. */
+function firstWithin<Item>(
+  items: Item[],
+  maxBytes: number,
+  bytesOf: (item: Item) => number,
+  least: number,
+): Item[] {
+  let bytes = 0;
+  const end = items.findIndex((item, index) => {
+    bytes += bytesOf(item);
+    return bytes > maxBytes && index >= least;
+  });
+  return end < 0 ? items : items.slice(0, end);
+}
+
+function byteLengthOf(text: string): number {
+  return new TextEncoder().encode(text).length;
 }

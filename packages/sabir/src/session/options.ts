@@ -86,6 +86,12 @@ export type SessionLimits = {
    */
   eventBytes: number;
   /**
+   * What a session may store: messages, prompts and questions. Past it prompts are refused, and a turn
+   * that would exceed it fails.
+   * @default 256_000_000
+   */
+  sessionBytes: number;
+  /**
    * How many of the latest messages a client is told when it connects.
    * @default 1_000
    */
@@ -144,6 +150,7 @@ export const DEFAULT_LIMITS: SessionLimits = {
   queueBytes: 64_000_000,
   turnBytes: 32_000_000,
   eventBytes: 8_000_000,
+  sessionBytes: 256_000_000,
   initMessages: 1_000,
   initBytes: 12_000_000,
   historyMessages: 200,

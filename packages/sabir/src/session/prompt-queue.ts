@@ -1,12 +1,19 @@
 import { type Clients, isIn } from './clients.ts';
 import type { QueuedPrompt, StatusEvent } from './protocol.ts';
-import type { SessionStorage, StoredTurn } from './storage.ts';
+import type { SessionStorage, StoredTurn, TurnInfo } from './storage.ts';
+
+/** A turn that waits: its prompt may be large, and stays in the storage. */
+export type QueuedTurn = TurnInfo & {
+  /** How the prompt begins. */
+  excerpt: string;
+  bytes: number;
+};
 
 type PromptQueueOptions = {
   storage: SessionStorage;
   clients: Clients;
   /** Those that were waiting when the process ended. */
-  waiting: StoredTurn[];
+  waiting: TurnInfo[];
   /** Why the first one waits. */
   reason(): 'busy' | 'waking';
 };
@@ -16,15 +23,15 @@ const SHOWN_LENGTH = 500;
 
 /** The prompts that wait, in the order they came; as the storage has them. */
 export function createPromptQueue({ storage, clients, waiting, reason }: PromptQueueOptions) {
-  const queue = [...waiting];
+  const queue = waiting.map(({ turnId }) => toQueued(storage.turn(turnId) as StoredTurn));
   /** Those that everybody was told of. */
   const announced = new Set(waiting.map(({ turnId }) => turnId));
-  let bytes = waiting.reduce((sum, turn) => sum + bytesOf(turn), 0);
+  let bytes = queue.reduce((sum, turn) => sum + turn.bytes, 0);
 
-  const placeOf = (turn: StoredTurn) => queue.indexOf(turn) + 1;
+  const placeOf = (turn: QueuedTurn) => queue.indexOf(turn) + 1;
   const toList = (): QueuedPrompt[] => queue.map(toQueuedPrompt);
 
-  function toStanding(turn: StoredTurn): StatusEvent {
+  function toStanding(turn: QueuedTurn): StatusEvent {
     const { promptId, turnId } = turn;
     const queuePosition = placeOf(turn);
     return {
@@ -44,9 +51,9 @@ export function createPromptQueue({ storage, clients, waiting, reason }: PromptQ
   }
 
   /** Out of the queue; true if everybody was told that it waited. */
-  function take(turn: StoredTurn): boolean {
+  function take(turn: QueuedTurn): boolean {
     queue.splice(queue.indexOf(turn), 1);
-    bytes -= bytesOf(turn);
+    bytes -= turn.bytes;
     return announced.delete(turn.turnId);
   }
 
@@ -62,13 +69,15 @@ export function createPromptQueue({ storage, clients, waiting, reason }: PromptQ
     },
     /** How many of them are this user's. */
     countOf: (userId: string) => queue.filter(({ authorId }) => authorId === userId).length,
-    find: (is: (turn: StoredTurn) => boolean) => queue.find(is),
-    add(turn: StoredTurn): void {
-      queue.push(turn);
-      bytes += bytesOf(turn);
+    find: (is: (turn: QueuedTurn) => boolean) => queue.find(is),
+    add(turn: StoredTurn): QueuedTurn {
+      const queued = toQueued(turn);
+      queue.push(queued);
+      bytes += queued.bytes;
+      return queued;
     },
     /** Says where it stands, if it has to wait. */
-    announce(turn: StoredTurn): void {
+    announce(turn: QueuedTurn): void {
       if (placeOf(turn) === 0) return;
       announced.add(turn.turnId);
       clients.broadcastIn(toStanding(turn), turn);
@@ -78,17 +87,16 @@ export function createPromptQueue({ storage, clients, waiting, reason }: PromptQ
     toList,
     toStanding,
     /** It is taken up: whoever was told that it waits is told that it no longer does. */
-    tellTaken(turn: StoredTurn): void {
+    tellTaken(turn: QueuedTurn): void {
       const { promptId, turnId } = turn;
       const data = { promptDequeued: true, remaining: queue.length, promptId, turnId };
       clients.broadcastIn({ type: 'status', data } satisfies StatusEvent, turn);
       tell();
     },
-    withdraw(turn: StoredTurn, endedAt: number): void {
-      const { promptId, turnId } = turn;
+    withdraw(turn: QueuedTurn, endedAt: number): void {
+      const { promptId, turnId, excerpt: content } = turn;
       storage.updateTurn(turnId, { status: 'ended', reason: 'withdrawn', endedAt });
       take(turn);
-      const { content } = toQueuedPrompt(turn, 0);
       const data = { promptId, turnId, content };
       clients.broadcastIn({ type: 'queue.withdrawn', data }, turn);
       tell();
@@ -96,15 +104,18 @@ export function createPromptQueue({ storage, clients, waiting, reason }: PromptQ
   };
 }
 
-function toQueuedPrompt(turn: StoredTurn, index: number): QueuedPrompt {
-  const { promptId, turnId, content, authorId, authorName, channelType, channelId } = turn;
+function toQueued({ content, attachments, ...info }: StoredTurn): QueuedTurn {
+  const bytes = attachments.reduce((sum, { url }) => sum + url.length, content.length);
+  // A slice would keep the whole prompt in memory: this is a copy.
+  const excerpt: string = JSON.parse(JSON.stringify(content.slice(0, SHOWN_LENGTH)));
+  return { ...info, excerpt, bytes };
+}
+
+function toQueuedPrompt(turn: QueuedTurn, index: number): QueuedPrompt {
+  const { promptId, turnId, excerpt, authorId, authorName, channelType, channelId } = turn;
   return {
-    ...{ promptId, turnId, content: content.slice(0, SHOWN_LENGTH), position: index + 1, authorId },
+    ...{ promptId, turnId, content: excerpt, position: index + 1, authorId },
     ...(authorName !== undefined && { authorName }),
     ...{ channelType, channelId },
   };
-}
-
-function bytesOf({ content, attachments }: StoredTurn): number {
-  return attachments.reduce((sum, { url }) => sum + url.length, content.length);
 }

@@ -3,6 +3,7 @@ import type { SessionMessage } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
 import type { Clients } from './clients.ts';
 import type { TurnEvent } from './protocol.ts';
+import { readEvents } from './read-events.ts';
 import type { SessionStorage, StoredMessage, StoredTurn } from './storage.ts';
 import { createTurnRecord } from './turn-record.ts';
 
@@ -50,12 +51,10 @@ export function createRunningTurn(options: RunningTurnOptions) {
   let storedSeq = 0;
   let bytes = 0;
 
-  for (const entry of isRestored ? storage.events(turnId, 0) : []) {
-    for (const event of JSON.parse(`[${entry}]`) as (LoggedEvent & { seq: number })[]) {
-      note(event);
-      seq = storedSeq = event.seq;
-    }
-    bytes += entry.length;
+  for (const { event, length } of isRestored ? readEvents<LoggedEvent>(storage, turnId, 0) : []) {
+    note(event);
+    seq = storedSeq = event.seq;
+    bytes += length;
   }
 
   function note(event: LoggedEvent): void {
@@ -88,7 +87,7 @@ export function createRunningTurn(options: RunningTurnOptions) {
     pending = [];
     storedSeq = seq;
     for (const { frame, old } of told) {
-      clients.broadcastFrame(frame, channel);
+      clients.broadcastFrame(frame, channel, turnId);
       if (old) clients.broadcastSnapshot(old, channel);
     }
   }

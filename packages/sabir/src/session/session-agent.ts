@@ -1,6 +1,5 @@
 import {
   BODY_TOO_LARGE,
-  EVENTS_GONE,
   LOG_FAILED,
   MAY_ONLY_WATCH,
   NOT_FOUND,
@@ -8,6 +7,7 @@ import {
   PROMPT_TAKEN,
   QUEUE_FULL,
   SabirError,
+  SESSION_FULL,
   SHUTTING_DOWN,
 } from '../errors.ts';
 import { createId } from '../id.ts';
@@ -16,8 +16,8 @@ import type { SessionMessage } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
 import { type Client, type ClientInfo, createClients, isIn, toConnectedUser } from './clients.ts';
 import { systemClock } from './clock.ts';
+import { createFollows } from './follows.ts';
 import { createGuard, type Guard } from './guard.ts';
-import { latestWithin } from './latest-messages.ts';
 import {
   DEFAULT_LIMITS,
   DEFAULT_TIMING,
@@ -36,7 +36,7 @@ import {
 } from './protocol.ts';
 import { DEFAULT_CHANNEL, type HeardMessage, readClientMessage } from './read-client-message.ts';
 import { SessionTurns } from './session-turns.ts';
-import type { StoredTurn } from './storage.ts';
+import type { StoredTurn, TurnInfo } from './storage.ts';
 import { nameOf } from './turn-messages.ts';
 
 type PromptMessage = Extract<ClientMessage, { type: 'prompt' }>;
@@ -58,6 +58,7 @@ export class SessionAgent {
   #clients;
   #guard: Guard;
   #turns: SessionTurns;
+  #follows;
   #isDraining = false;
   #isClosed = false;
 
@@ -77,6 +78,10 @@ export class SessionAgent {
     this.#turns = new SessionTurns({
       ...{ sessionId, storage, clients, clock, guard, timing, limits, logger },
       ...{ onRunnerWanted, onIdle, onTurnEnd, onLimit },
+    });
+    this.#follows = createFollows({
+      ...{ storage, clients, clock, guard },
+      unstoredEnd: (turnId) => this.#turns.unstoredEnd(turnId),
     });
   }
 
@@ -107,7 +112,7 @@ export class SessionAgent {
       socket.close(1001, 'the session is closing');
       return { message: () => undefined, close: () => undefined };
     }
-    const client: Client = { ...info, socket };
+    const client: Client = { ...info, socket, follows: [], held: [], heldBytes: 0 };
     if (!this.#guard(() => this.#welcome(client))) {
       this.#clients.remove(client);
       socket.close(1011, 'the session is out of order');
@@ -152,8 +157,9 @@ export class SessionAgent {
     const { running, queue, runner, models } = this.#turns;
     const { messages: wanted = this.#limits.initMessages, channel, role } = client;
     const limit = Math.min(wanted, this.#limits.initMessages);
-    const latest = limit > 0 ? storage.messages({ ...(channel && { channel }), limit }) : [];
-    const messages: SessionMessage[] = latestWithin(latest, this.#limits.initBytes);
+    const { initBytes: maxBytes } = this.#limits;
+    const messages: SessionMessage[] =
+      limit > 0 ? storage.messages({ ...(channel && { channel }), limit, maxBytes }) : [];
     const isTold = running !== undefined && isIn(client, running.channel);
     if (isTold && running.isCreated && limit > 0) messages.push(running.message());
     const { turnId, promptId } = running?.turn ?? {};
@@ -266,7 +272,7 @@ export class SessionAgent {
     const { promptId = createId() } = message;
     const known = storage.turnOfPrompt(promptId);
     // An answer's message has an id as well: there is one message of each.
-    const isTaken = known ? known.authorId !== client.user.id : storage.turn(promptId);
+    const isTaken = known ? known.authorId !== client.user.id : storage.turnInfo(promptId);
     if (isTaken) throw new SabirError(PROMPT_TAKEN);
     if (known) {
       this.#tellStanding(client, known);
@@ -276,13 +282,13 @@ export class SessionAgent {
     const exceeded = this.#exceededBy(client, bytes);
     if (exceeded) {
       this.#options.onLimit?.(exceeded);
-      throw new SabirError(QUEUE_FULL);
+      throw new SabirError(exceeded === 'sessionBytes' ? SESSION_FULL : QUEUE_FULL);
     }
     const turn = this.#toTurn(client, promptId, message);
     if (!storage.addTurn(turn)) throw new SabirError(PROMPT_TAKEN);
-    queue.add(turn);
+    const queued = queue.add(turn);
     this.#turns.next();
-    queue.announce(turn);
+    queue.announce(queued);
   }
 
   /** The limit that one more prompt of so many bytes would exceed. */
@@ -291,14 +297,17 @@ export class SessionAgent {
     const { queuedPrompts, queuedPromptsPerUser, queueBytes } = this.#limits;
     if (queue.size >= queuedPrompts) return 'queuedPrompts';
     if (queue.countOf(user.id) >= queuedPromptsPerUser) return 'queuedPromptsPerUser';
-    return queue.bytes + bytes > queueBytes ? 'queueBytes' : undefined;
+    if (queue.bytes + bytes > queueBytes) return 'queueBytes';
+    // A prompt is stored twice: as it was asked, and as a message when it is taken up.
+    const stored = this.#options.storage.bytes() + queue.bytes + 2 * bytes;
+    return stored > this.#limits.sessionBytes ? 'sessionBytes' : undefined;
   }
 
   #toTurn({ user }: Client, promptId: string, message: PromptMessage): StoredTurn {
     const { storage, clock } = this.#options;
     const { turnId = createId(), content, model, traceparent, attachments = [] } = message;
     const { name } = toConnectedUser(user);
-    const isTaken = turnId === promptId || storage.turn(turnId) || storage.turnOfPrompt(turnId);
+    const isTaken = turnId === promptId || storage.turnInfo(turnId) || storage.turnOfPrompt(turnId);
     return {
       turnId: isTaken ? createId() : turnId,
       ...{ promptId, status: 'queued', content, attachments },
@@ -312,7 +321,7 @@ export class SessionAgent {
   }
 
   /** For whoever sent a prompt again: it was taken, and this is what has become of it. */
-  #tellStanding(client: Client, { promptId, turnId, status, reason }: StoredTurn): void {
+  #tellStanding(client: Client, { promptId, turnId, status, reason }: TurnInfo): void {
     const { queue } = this.#turns;
     const queued = queue.find((waiting) => waiting.turnId === turnId);
     if (queued) this.#clients.tell(client, queue.toStanding(queued));
@@ -339,7 +348,7 @@ export class SessionAgent {
     const wanted = turnId ?? running?.turn.turnId;
     const isWished = promptId !== undefined || wanted !== undefined;
     if (!isWished) return;
-    const turn = promptId ? storage.turnOfPrompt(promptId) : storage.turn(wanted ?? '');
+    const turn = promptId ? storage.turnOfPrompt(promptId) : storage.turnInfo(wanted ?? '');
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
     const waiting = queue.find((queued) => queued.turnId === turn.turnId);
     if (turn.turnId === running?.turn.turnId) this.#turns.abort();
@@ -351,26 +360,18 @@ export class SessionAgent {
   #answer(client: Client, questionId: string, answer: string | boolean): void {
     const { questions } = this.#turns;
     const question = questions.find(questionId);
-    const turn = this.#options.storage.turn(question.turnId);
+    const turn = this.#options.storage.turnInfo(question.turnId);
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
     this.#turns.answered(questions.answer(question, answer));
   }
 
   #follow(client: Client, turnId: string, after: number): void {
     const { storage } = this.#options;
-    const turn = storage.turn(turnId);
+    const turn = storage.turnInfo(turnId);
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
     const { running } = this.#turns;
     if (running?.turn.turnId === turnId) running.settle();
-    const end = this.#turns.unstoredEnd(turnId);
-    const entries = [...storage.events(turnId, after), ...(end ? [end] : [])];
-    // The last event of one that has ended is its end: whoever has not seen it should find it.
-    if (turn.status === 'ended' && entries.length === 0) throw new SabirError(EVENTS_GONE);
-    for (const entry of entries) {
-      for (const event of JSON.parse(`[${entry}]`) as { seq: number }[]) {
-        if (event.seq > after) this.#clients.tell(client, event);
-      }
-    }
+    this.#follows.add(client, turnId, after, turn.status === 'ended');
   }
 
   #refuse(client: Client, about: Omit<RefusalEvent, 'type' | 'code' | 'error'>, error: unknown) {

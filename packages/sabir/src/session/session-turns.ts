@@ -4,12 +4,13 @@ import {
   RUNNER_ABSENT,
   RUNNER_LOST,
   SERVER_RESTARTED,
+  SESSION_FULL,
   TURN_TOO_LARGE,
 } from '../errors.ts';
 import type { Logger } from '../translator.ts';
 import type { Clients } from './clients.ts';
 import type { Guard } from './guard.ts';
-import { historyBefore } from './latest-messages.ts';
+import { historyBefore } from './history-before.ts';
 import { createOpenQuestions, toAnswerCommand } from './open-questions.ts';
 import type {
   Clock,
@@ -19,13 +20,13 @@ import type {
   SessionTiming,
   SocketEvents,
 } from './options.ts';
-import { createPromptQueue } from './prompt-queue.ts';
+import { createPromptQueue, type QueuedTurn } from './prompt-queue.ts';
 import type { RunnerHello, StatusEvent, TurnEvent } from './protocol.ts';
 import { toAbortCommand, toPromptCommand } from './runner-commands.ts';
 import { ANOTHER_RUNNER, createRunnerLink } from './runner-link.ts';
 import { type Current, endOf, isOfTurn, type RunnerEvent, type TurnEnd } from './runner-says.ts';
 import { createRunningTurn, type RunningTurn } from './running-turn.ts';
-import type { SessionStorage, StoredQuestion, StoredTurn } from './storage.ts';
+import type { SessionStorage, StoredQuestion, StoredTurn, TurnInfo } from './storage.ts';
 import { createTurnEnds } from './turn-ends.ts';
 import { nameOf, toIds, toUserMessage, withoutIds } from './turn-messages.ts';
 import { createWaits } from './waits.ts';
@@ -65,6 +66,8 @@ export class SessionTurns {
   models: unknown;
   #options: SessionTurnsOptions;
   #current: Current | undefined;
+  /** What the session had stored when the turn that runs began, without that turn. */
+  #storedBytes = 0;
   /** The runner that the turn was given to. */
   #givenTo: string;
   #waits;
@@ -89,7 +92,7 @@ export class SessionTurns {
     const { withdraw: withdrawQuestions } = this.questions;
     this.#ends = createTurnEnds({
       ...{ storage, clients, clock, withdrawQuestions },
-      restore: (turn) => this.#createRunning(turn, true),
+      restore: (turn) => this.#restore(turn),
     });
     this.#recover(open.filter(({ status }) => status === 'running'));
   }
@@ -138,7 +141,7 @@ export class SessionTurns {
     return this.#current ? 'busy' : 'waking';
   }
 
-  withdraw(turn: StoredTurn): void {
+  withdraw(turn: QueuedTurn): void {
     const { clock, onIdle } = this.#options;
     this.queue.withdraw(turn, clock.now());
     this.#waits.stop('start');
@@ -236,7 +239,9 @@ export class SessionTurns {
     if (!running.isCreated) running.push({ type: 'message.create' });
     if (event.type === 'question') this.questions.ask(event, running);
     else running.push(event);
-    if (running.bytes > this.#options.limits.turnBytes) this.#stopAtLimit('turnBytes');
+    const { turnBytes, sessionBytes } = this.#options.limits;
+    if (running.bytes > turnBytes) this.#stopAtLimit('turnBytes');
+    else if (this.#storedBytes + running.bytes > sessionBytes) this.#stopAtLimit('sessionBytes');
   }
 
   #tellAgentStatus({ type, status, detail }: RunnerEvent): void {
@@ -291,21 +296,25 @@ export class SessionTurns {
   }
 
   /** After a restart: the turn waits for its runner, which may have gone on. */
-  #recover(open: StoredTurn[]): void {
+  #recover(open: TurnInfo[]): void {
     const latest = open.at(-1);
-    for (const turn of open)
-      if (turn !== latest) this.#ends.storeBroken(this.#createRunning(turn, true));
+    for (const turn of open) if (turn !== latest) this.#ends.storeBroken(this.#restore(turn));
     if (latest) {
       const { timing, onRunnerWanted } = this.#options;
-      this.#current = { running: this.#createRunning(latest, true), isAborting: false };
+      this.#current = { running: this.#restore(latest), isAborting: false };
       this.questions.restore(latest.turnId);
       this.#waits.start('return', timing.runnerGraceMs, () => this.#fail(SERVER_RESTARTED));
       onRunnerWanted?.();
     } else this.next();
   }
 
+  #restore({ turnId }: TurnInfo): RunningTurn {
+    return this.#createRunning(this.#options.storage.turn(turnId) as StoredTurn, true);
+  }
+
   #createRunning(turn: StoredTurn, isRestored = false): RunningTurn {
     const { storage, clients } = this.#options;
+    this.#storedBytes = storage.bytes();
     return createRunningTurn({
       ...{ turn, storage, clients, isRestored },
       onStore: () => this.runner.store(),
@@ -322,7 +331,7 @@ export class SessionTurns {
   }
 
   /** There is a prompt and nobody to give it to. */
-  #callRunner(turn: StoredTurn): void {
+  #callRunner(turn: QueuedTurn): void {
     if (this.#waits.has('start')) return;
     this.#waits.start('start', this.#options.timing.runnerStartMs, () => {
       this.#options.logger?.warn('no runner has come', { sessionId: this.#options.sessionId });
@@ -336,21 +345,22 @@ export class SessionTurns {
   }
 
   /** Out of the queue, into the history: from now on it is the turn that runs. */
-  #takeUp(turn: StoredTurn): void {
-    const { storage, clients, clock } = this.#options;
+  #takeUp(queued: QueuedTurn): void {
+    const { storage, clients, clock, limits } = this.#options;
     const startedAt = clock.now();
+    const turn = storage.turn(queued.turnId) as StoredTurn;
     const message = toUserMessage(turn, startedAt);
     const running = this.#createRunning({ ...turn, status: 'running', startedAt });
     storage.transaction(() => {
       storage.updateTurn(turn.turnId, { status: 'running', startedAt });
       storage.addMessage(message);
-      storage.trimEvents(KEPT_TURNS);
+      storage.trimEvents(KEPT_TURNS, limits.turnBytes);
       this.runner.store();
     });
-    const wasAnnounced = this.queue.take(turn);
+    const wasAnnounced = this.queue.take(queued);
     this.#current = { running, isAborting: false };
     clients.broadcastIn({ type: 'message', data: message }, turn);
-    if (wasAnnounced) this.queue.tellTaken(turn);
+    if (wasAnnounced) this.queue.tellTaken(queued);
   }
 
   #expire(question: StoredQuestion): void {
@@ -377,9 +387,9 @@ export class SessionTurns {
     this.#fail(kind);
   }
 
-  #stopAtLimit(limit: 'eventBytes' | 'turnBytes'): void {
+  #stopAtLimit(limit: 'eventBytes' | 'turnBytes' | 'sessionBytes'): void {
     this.#options.onLimit?.(limit);
-    this.#stopShort(TURN_TOO_LARGE);
+    this.#stopShort(limit === 'sessionBytes' ? SESSION_FULL : TURN_TOO_LARGE);
   }
 
   #failToStore(error: unknown): void {

@@ -15,13 +15,11 @@ export type StoredMessage = SessionMessage & {
 
 type TurnStatus = 'queued' | 'running' | 'ended';
 
-/** A prompt, from when it was taken to long after it was answered. */
-export type StoredTurn = Channel & {
+/** A prompt, from when it was taken to long after it was answered, without what it says. */
+export type TurnInfo = Channel & {
   turnId: string;
   promptId: string;
   status: TurnStatus;
-  content: string;
-  attachments: FileAttachment[];
   model?: string;
   traceparent?: string;
   authorId: string;
@@ -34,6 +32,9 @@ export type StoredTurn = Channel & {
   reason?: 'end_turn' | 'error' | 'canceled' | 'withdrawn';
   error?: string;
 };
+
+/** The same with the prompt's text and files, which may be large. */
+export type StoredTurn = TurnInfo & { content: string; attachments: FileAttachment[] };
 
 /** What becomes of a turn. A field that is not there stays as it was. */
 export type TurnChanges = Partial<
@@ -62,6 +63,17 @@ export type Participant = {
   lastSeenAt: number;
 };
 
+export type LatestMessages = {
+  /** Default: all channels. */
+  channel?: Channel;
+  /** Only those before this message. */
+  before?: string;
+  /** How many at most. Default: all. */
+  limit?: number;
+  /** What they may come to, as JSON in UTF-8: the first that does not fit ends the list. */
+  maxBytes?: number;
+};
+
 /**
  * What one session keeps. Synchronous, as SQLite is on Node and in a Durable Object: what a method
  * was told is kept when it returns, so that it can be told to others then. An implementation
@@ -84,29 +96,37 @@ export interface SessionStorage {
 
   /** False if its id is there. */
   addMessage(message: StoredMessage): boolean;
-  /** The last so many, of one channel or of all; the oldest first. */
-  messages(options?: { channel?: Channel; limit?: number }): StoredMessage[];
+  /** The latest, the oldest of them first. What is left out MUST NOT be loaded. */
+  messages(options?: LatestMessages): StoredMessage[];
   /** Those with messages, in the order of their first. */
   channels(): Channel[];
 
   /** False if its turn id or its prompt id is there. */
   addTurn(turn: StoredTurn): boolean;
   turn(turnId: string): StoredTurn | undefined;
-  turnOfPrompt(promptId: string): StoredTurn | undefined;
+  /** MUST NOT load the prompt's text and files; neither may the other two that give a `TurnInfo`. */
+  turnInfo(turnId: string): TurnInfo | undefined;
+  turnOfPrompt(promptId: string): TurnInfo | undefined;
   /** Of a turn that is not there: nothing. */
   updateTurn(turnId: string, changes: TurnChanges): void;
   /** Those that have not ended: what runs, then what waits, in the order it was asked. */
-  openTurns(): StoredTurn[];
+  openTurns(): TurnInfo[];
 
   /**
    * One or more events of a turn as JSON, comma-separated, up to and with `lastSeq`, which is
    * higher each time: else it throws. Of a turn that is not there: nothing.
    */
   appendEvents(turnId: string, lastSeq: number, events: string): void;
-  /** Each entry as it was appended, those that hold something after `after`. */
-  events(turnId: string, after: number): string[];
-  /** Forgets the events of turns that have ended, except for the so many with the latest `endedAt`. */
-  trimEvents(keep: number): void;
+  /**
+   * Entries as they were appended, the first that hold something after `after`: as many as fit into
+   * `maxBytes`, but always one. Default: all.
+   */
+  events(turnId: string, after: number, maxBytes?: number): string[];
+  /**
+   * Forgets the events of turns that have ended, except for the so many with the latest `endedAt`,
+   * and of those except for the latest that fit into `maxBytes`.
+   */
+  trimEvents(keep: number, maxBytes?: number): void;
 
   saveQuestion(question: StoredQuestion): void;
   question(questionId: string): StoredQuestion | undefined;
@@ -120,6 +140,9 @@ export interface SessionStorage {
 
   get(key: string): string | undefined;
   set(key: string, value: string): void;
+
+  /** What messages, prompts and questions come to, as JSON in UTF-8. MUST NOT load them. */
+  bytes(): number;
 }
 
 /** Where all sessions are kept. */

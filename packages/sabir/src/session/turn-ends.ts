@@ -2,7 +2,7 @@ import { type ErrorKind, LOG_FAILED, SERVER_RESTARTED } from '../errors.ts';
 import type { Clients } from './clients.ts';
 import type { Clock } from './options.ts';
 import type { RunningTurn } from './running-turn.ts';
-import type { SessionStorage, StoredTurn } from './storage.ts';
+import type { SessionStorage, TurnInfo } from './storage.ts';
 
 type TurnEndsOptions = {
   storage: SessionStorage;
@@ -11,7 +11,7 @@ type TurnEndsOptions = {
   /** Its questions are no longer open. */
   withdrawQuestions(turnId: string): void;
   /** A turn as it is stored. */
-  restore(turn: StoredTurn): RunningTurn;
+  restore(turn: TurnInfo): RunningTurn;
 };
 
 type Unstored = { turnId: string; frame: string; store(): void };
