@@ -2,9 +2,10 @@
 import { jwtAuth } from '../gateway/index.ts';
 import type { Role } from '../gateway/options.ts';
 import { isOwnPage } from '../gateway/origin.ts';
+import { refuseRebound } from '../runtimes/loopback.ts';
 import type { User } from '../turns/upstream.ts';
 import { findSecret } from './secrets.ts';
-import { isLoopback, type ServeOptions } from './serve-flags.ts';
+import type { ServeOptions } from './serve-flags.ts';
 
 type Authenticate = (request: Request) => Promise<User | null>;
 type AccessOptions = Pick<
@@ -38,10 +39,8 @@ function isRole(value: unknown): value is Role {
  */
 function letIn({ isOpenToAll, cors }: AccessOptions): Authenticate {
   return async (request) => {
-    const { headers, url } = request;
-    const host = headers.get('host') ?? new URL(url).host;
-    if (!isOpenToAll && !isLoopback(host.replace(/:\d+$/, ''))) return null;
-    const origin = headers.get('origin');
+    if (!isOpenToAll && refuseRebound(request)) return null;
+    const origin = request.headers.get('origin');
     const isTrusted =
       origin === null || cors === '*' || isOwnPage(request, origin) || cors.includes(origin);
     return isTrusted ? LOCAL : null;

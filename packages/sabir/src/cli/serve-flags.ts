@@ -1,5 +1,7 @@
 /** What `sabir serve` can be told, and what that means. Nothing here does anything. */
+
 import { resolve } from 'node:path';
+import { isLoopback } from '../runtimes/loopback.ts';
 import { usageError } from './cli-error.ts';
 import { type FlagTable, type Given, type GivenFlags, readFlags } from './flags.ts';
 import { LOG_LEVELS, type LogLevel } from './log.ts';
@@ -208,10 +210,6 @@ function readJwtSecret(given: Given | undefined): string | undefined {
     );
   }
   return secret;
-}
-
-export function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host) || /\.localhost$/i.test(host);
 }
 
 type Openness = Pick<ServeOptions, 'host' | 'isOpen' | 'isOpenToAll' | 'cors'>;

@@ -6,9 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { SignJWT } from 'jose';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { makeFolder, runCli, startServe } from '../../test/cli-process.ts';
+import { openSocket } from '../../test/raw-http.ts';
 
 const run = promisify(execFile);
 /** Nothing is kept, and no page is read from the built package. */
@@ -150,6 +151,12 @@ describe('sabir serve', () => {
     // Its own name, made to lead here.
     const renamed = { host: 'evil.example', origin: 'http://evil.example' };
     expect(await knock(url, { headers: renamed })).toBe(401);
+    for (const path of ['/metrics', '/healthz', '/']) {
+      const request = `GET ${path} HTTP/1.1\r\nHost: evil.example\r\n\r\n`;
+      const http = openSocket(Number(new URL(url).port), request);
+      await vi.waitFor(() => expect(http.heard()).toMatch(/^HTTP\/1\.1 401 /));
+    }
+    expect((await fetch(`${url}/metrics`)).status).toBe(200);
   });
 
   it('says what to do about a port that is taken, or an agent that is not there', async () => {

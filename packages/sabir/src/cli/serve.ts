@@ -1,4 +1,6 @@
 /** `sabir serve`: everything a chat on an agent needs, until it is told to end. */
+
+import { refuseRebound } from '../runtimes/loopback.ts';
 import {
   type SessionStack,
   sqliteSessionStore,
@@ -67,14 +69,15 @@ async function start(
   options: ServeOptions,
   { agent, store, logger, pages }: Parts,
 ): Promise<SessionStack> {
-  const { port, host, shutdownMs, cors: origins, isOpen } = options;
+  const { port, host, shutdownMs, cors: origins, isOpen, isOpenToAll } = options;
+  const isForThisMachine = isOpen && !isOpenToAll;
   const { isOwner, ...access } = createAccess(options);
   const cors = origins.length > 0 ? { cors: { origins } } : {};
   try {
     return await startSessionStack({
       ...{ port, host, shutdownMs, store, logger, ...access },
-      // What is nobody's file is the gateway's to refuse.
-      fetch: pages,
+      // The gateway answers for every path that has no file.
+      fetch: (request) => (isForThisMachine ? refuseRebound(request) : undefined) ?? pages(request),
       driver: agent.driver,
       gateway: { ...cors, routes: { metrics: isOpen || isOwner } },
       sessions: cors,

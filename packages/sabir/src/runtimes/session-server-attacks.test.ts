@@ -54,9 +54,12 @@ describe('a page of another site', () => {
     const headers = { host: 'evil.example', origin: 'http://evil.example' };
     expect(await knock(stack, headers)).toBe(401);
     expect(await knock(stack, headers, ['sabir', 'bearer.x'])).toBe(401);
-    const request = 'GET /api/sessions/s/messages HTTP/1.1\r\nHost: evil.example\r\n\r\n';
-    const http = openSocket(stack.port, request);
-    await vi.waitFor(() => expect(http.heard()).toMatch(/^HTTP\/1\.1 401 /), WAIT);
+    for (const path of ['/api/sessions/s/messages', '/metrics', '/healthz', '/readyz', '/']) {
+      const request = `GET ${path} HTTP/1.1\r\nHost: evil.example\r\n\r\n`;
+      const http = openSocket(stack.port, request);
+      await vi.waitFor(() => expect(http.heard()).toMatch(/^HTTP\/1\.1 401 /), WAIT);
+    }
+    expect((await fetch(`${stack.url}/metrics`)).status).toBe(200);
     expect(stack.sessions.sessionCount).toBe(0);
     expect(await knock(stack, { host: `localhost:${stack.port}` })).toBe(101);
   });

@@ -13,6 +13,7 @@ import { agentOpsUpstream } from '../sources/agent-ops/index.ts';
 import type { Logger } from '../translator.ts';
 import type { User } from '../turns/upstream.ts';
 import { createLocalRunners, type LocalRunners } from './local-runners.ts';
+import { isLoopback, refuseRebound } from './loopback.ts';
 import { type Fetch, type RequestInfo, type RunningServer, serve } from './node.ts';
 import { createPasses } from './passes.ts';
 import { watchProcess } from './process-metrics.ts';
@@ -69,7 +70,10 @@ const LOCAL = { id: 'local' };
 export async function startSessionStack(options: SessionStackOptions): Promise<SessionStack> {
   const { store, driver, port = 0, host = '127.0.0.1', shutdownMs = 5_000 } = options;
   const logger = toSafeLogger(options.logger);
-  const { authenticate = onlyFrom(host), access = () => 'owner' as const } = options;
+  const isForThisMachine = !options.authenticate && isLoopback(host);
+  // Everybody who can reach the port is the same person.
+  const anybody = (request: Request) => (isForThisMachine && refuseRebound(request) ? null : LOCAL);
+  const { authenticate = anybody, access = () => 'owner' as const } = options;
   const passes = createPasses();
   const metrics = options.gateway?.metrics ?? createMetricRegistry();
   let own = '';
@@ -104,7 +108,8 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
   });
 
   const fetch: Fetch = async (request, info) =>
-    (await options.fetch?.(request, info)) ?? gateway.fetch(request, info);
+    (isForThisMachine && refuseRebound(request)) ||
+    ((await options.fetch?.(request, info)) ?? gateway.fetch(request, info));
 
   let server: RunningServer;
   try {
@@ -143,17 +148,6 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
 
 function tokenOf({ headers }: Request): string | undefined {
   return /^Bearer (.+)$/i.exec(headers.get('authorization') ?? '')?.[1];
-}
-
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
-
-/**
- * Everybody who can reach the port is the same person. Where that is meant to be this machine, a
- * page of another name that leads here is not: its browser would not keep it from our answers.
- */
-function onlyFrom(host: string): (request: Request) => User | null {
-  const isLocal = LOOPBACK.test(host) || host === '::1';
-  return ({ headers }) => (isLocal && !LOOPBACK.test(headers.get('host') ?? '') ? null : LOCAL);
 }
 
 /** Where this process reaches itself. */
