@@ -9,6 +9,7 @@ const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> 
   size: () => import('./size.ts'),
   client: () => import('./client.ts'),
   redis: () => import('./redis.ts'),
+  idle: () => import('./idle.ts'),
 };
 
 const args = process.argv.slice(2);
