@@ -17,6 +17,8 @@ const MAX_DEPTH = 3;
  * - An error in the details loses its text, unless it is a `SabirError`, whose text is ours.
  * - Ids of minted chats become hashes, in ids and in paths.
  */
+export function toSafeLogger(logger: Logger): Required<Logger>;
+export function toSafeLogger(logger: Logger | undefined): Required<Logger> | undefined;
 export function toSafeLogger(logger: Logger | undefined): Required<Logger> | undefined {
   if (!logger) return undefined;
   const at = (level: keyof Logger) => (message: string, details?: Record<string, unknown>) => {

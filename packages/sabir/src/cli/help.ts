@@ -8,7 +8,7 @@ const ABOUT_WIDTH = 46;
 type ServeFlag = keyof typeof SERVE_FLAGS;
 
 const SERVE_GROUPS: [title: string, flags: ServeFlag[]][] = [
-  ['Where it is', ['port', 'host', 'page', 'no-page', 'cors']],
+  ['Where it is', ['port', 'host', 'page', 'no-page', 'csp', 'cors']],
   ['Who answers', ['agent', 'model', 'directory']],
   ['Who may come in', ['token', 'viewer-token', 'jwt-secret', 'runner-token', 'open']],
   ['Everything else', ['database', 'shutdown', 'log', 'help']],

@@ -1,4 +1,5 @@
 /** What an operator is told, on stderr: stdout has the summary and nothing else. */
+import { toSafeLogger } from '../safe-logger.ts';
 import type { Logger } from '../translator.ts';
 
 export const LOG_LEVELS = ['info', 'warn', 'error', 'json'] as const;
@@ -6,6 +7,12 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 type Level = 'info' | 'warn' | 'error';
 const RANKS: Record<Level, number> = { info: 0, warn: 1, error: 2 };
+
+/**
+ * What could end a line, move a terminal's cursor, or show text in another order than it has: C0 and C1
+ * controls, DEL, the line separators of Unicode, and its marks of direction.
+ */
+const UNSAFE = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
 /** `json` is one object a line, from `info` up, for machines that collect logs. */
 export function createLog(
@@ -19,22 +26,20 @@ export function createLog(
     (message: string, details: Record<string, unknown> = {}) => {
       if (RANKS[at] < least) return;
       const time = now().toISOString();
-      const told = Object.fromEntries(
-        Object.entries(details).map(([name, value]) => [name, toPlain(value)]),
-      );
-      if (level === 'json') write(JSON.stringify({ time, level: at, message, ...told }));
-      else write([time, at, message, ...Object.entries(told).map(toPair)].join(' '));
+      const line =
+        level === 'json'
+          ? JSON.stringify({ time, level: at, message, ...details })
+          : [time, at, message, ...Object.entries(details).map(toPair)].join(' ');
+      write(line.replace(UNSAFE, toEscape));
     };
-  return { info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
-}
-
-/** An error's own fields may hold what was asked: only its name and message are told. */
-function toPlain(value: unknown): unknown {
-  if (value instanceof Error) return `${value.name}: ${value.message}`;
-  return value;
+  return toSafeLogger({ info: logAt('info'), warn: logAt('warn'), error: logAt('error') });
 }
 
 function toPair([name, value]: [string, unknown]): string {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return `${name}=${/[\s"]/.test(text ?? '') ? JSON.stringify(text) : text}`;
+  const isPlain = typeof value === 'string' && !/[\s"]/.test(value);
+  return `${name}=${isPlain ? value : JSON.stringify(value)}`;
+}
+
+function toEscape(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -1,7 +1,8 @@
 /** What `sabir serve` gives a browser: a page, and the package's own client for it. */
-import { readFileSync, statSync } from 'node:fs';
-import { readFile, realpath } from 'node:fs/promises';
+import { constants, readFileSync, statSync } from 'node:fs';
+import { open, realpath } from 'node:fs/promises';
 import { dirname, extname, join, posix, sep } from 'node:path';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { CliError } from './cli-error.ts';
 import type { ServeOptions } from './serve-flags.ts';
@@ -36,6 +37,22 @@ const OWN_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/**
+ * A page of somebody's own may have scripts and styles inside its HTML and pictures from anywhere, and is not
+ * shown inside other sites. What it says goes to this server alone: it may hold a token.
+ */
+const FOLDER_POLICY = [
+  "default-src 'self'",
+  "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob: https:",
+  "font-src 'self' data:",
+  "object-src 'none'",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ');
+
 const OWN_PAGE = fileURLToPath(new URL('./page/', import.meta.url));
 const OWN_FILES = ['index.html', 'chat.js', 'parts.js', 'chat.css'];
 /** Where the built package is, also when this runs from its source. */
@@ -49,27 +66,31 @@ export type PageFiles = (request: Request) => Promise<Response | undefined>;
 
 export function createPageFiles(page: ServeOptions['page']): PageFiles {
   if (page === 'none') return async () => undefined;
+  const isOwn = page === 'chat';
   const client = loadClientFiles();
-  const files = page === 'chat' ? loadOwnPage() : new Map<string, Body>();
-  const folder = typeof page === 'object' ? checkFolder(page.folder) : undefined;
+  const files = isOwn ? loadOwnPage() : new Map<string, Body>();
+  const folder = isOwn ? undefined : checkFolder(page.folder);
+  const policy = isOwn ? OWN_POLICY : (page.policy ?? FOLDER_POLICY);
 
   return async (request) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
     const { pathname } = new URL(request.url);
     const path = pathname.endsWith('/') ? `${pathname}index.html` : pathname;
     const known = files.get(path) ?? client.get(path);
-    const found = known ?? (folder && (await readInside(folder, path)));
+    const isHead = request.method === 'HEAD';
+    const found = known
+      ? { body: known, bytes: known.byteLength }
+      : folder && (await openInside(folder, path, isHead));
     if (!found) return undefined;
-    const isOwn = page === 'chat' && path.endsWith('.html');
-    return new Response(request.method === 'HEAD' ? null : found, {
+    return new Response(isHead ? null : found.body, {
       headers: {
         'content-type': TYPES[extname(path).toLowerCase()] ?? 'application/octet-stream',
-        'content-length': String(found.byteLength),
+        'content-length': String(found.bytes),
         'cache-control': 'no-cache',
         'x-content-type-options': 'nosniff',
         // A token may be in the address, behind the #, before the page has put it away.
         'referrer-policy': 'no-referrer',
-        ...(isOwn && { 'content-security-policy': OWN_POLICY }),
+        ...(policy !== 'none' && { 'content-security-policy': policy }),
       },
     });
   };
@@ -104,15 +125,29 @@ function checkFolder(folder: string): string {
   throw new CliError(`There is no folder ${folder}. --page wants one with an index.html in it.`);
 }
 
+type OpenFile = { body: Body | ReadableStream<Uint8Array> | null; bytes: number };
+
 /** Nothing outside of the folder, wherever links lead, and nothing that is hidden: `.env` is. */
-async function readInside(folder: string, path: string): Promise<Body | undefined> {
+async function openInside(
+  folder: string,
+  path: string,
+  isHead: boolean,
+): Promise<OpenFile | undefined> {
   try {
     const names = decodeURIComponent(path).slice(1).split('/');
     if (names.some((name) => name === '' || name.startsWith('.') || /[\\\0]/.test(name))) return;
     const file = await realpath(join(folder, ...names));
     const root = await realpath(folder);
     if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) return;
-    return new Uint8Array(await readFile(file));
+    // Without O_NONBLOCK, opening a FIFO waits for somebody to write to it.
+    const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stat = await handle.stat();
+    const isRead = stat.isFile() && stat.size > 0 && !isHead;
+    if (!isRead) await handle.close();
+    if (!stat.isFile()) return;
+    // No more than was there when its length was told.
+    const stream = isRead ? Readable.toWeb(handle.createReadStream({ end: stat.size - 1 })) : null;
+    return { body: stream as ReadableStream<Uint8Array> | null, bytes: stat.size };
   } catch {
     // Not there, a folder, or an address that cannot be decoded: for whoever asks it is all one.
     return undefined;

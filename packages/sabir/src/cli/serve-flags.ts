@@ -25,6 +25,11 @@ export const SERVE_FLAGS = {
     about: 'a page of your own at / (a chat)',
   },
   'no-page': { kind: 'switch', about: 'no page at all' },
+  csp: {
+    ...{ kind: 'text', value: 'policy', example: "default-src 'self'" },
+    env: ['SABIR_CSP'],
+    about: 'Content-Security-Policy of --page, or none',
+  },
   cors: {
     ...{ kind: 'list', value: 'origin', example: 'https://app.example.com' },
     env: ['SABIR_CORS'],
@@ -90,7 +95,7 @@ export type ServeOptions = {
   port: number;
   host: string;
   /** A folder, the page that comes along, or none. */
-  page: { folder: string } | 'chat' | 'none';
+  page: { folder: string; policy?: string } | 'chat' | 'none';
   cors: '*' | string[];
   agent: string;
   model: string | undefined;
@@ -181,13 +186,19 @@ function readLog(given: Given | undefined): LogLevel {
   );
 }
 
-function readPage({ page, 'no-page': noPage }: ServeFlags, cwd: string): ServeOptions['page'] {
+function readPage(flags: ServeFlags, cwd: string): ServeOptions['page'] {
+  const { page, 'no-page': noPage, csp } = flags;
   if (page && noPage && !page.isFromEnvironment) {
     throw usageError('--page and --no-page contradict each other. Leave one out.');
   }
   const [folder] = page?.values ?? [];
+  const [policy] = csp?.values ?? [];
+  if (policy !== undefined && /[^\x20-\x7e]/.test(policy)) {
+    throw usageError(`${csp?.source} must be one line of ASCII, as a header is.`);
+  }
   if (noPage) return 'none';
-  return folder === undefined ? 'chat' : { folder: resolve(cwd, folder) };
+  if (folder === undefined) return 'chat';
+  return { folder: resolve(cwd, folder), ...(policy !== undefined && { policy }) };
 }
 
 function readOrigins(given: Given | undefined): '*' | string[] {
@@ -246,6 +257,9 @@ function warningsOf(
   }
   if (flags.model && agent === 'scripted') {
     warnings.push('The scripted agent has no model: --model has no effect. See --agent.');
+  }
+  if (flags.csp && !flags.page) {
+    warnings.push('The chat that comes along has its own policy: --csp has no effect. See --page.');
   }
   if (!isLoopback(host) && secrets.some(({ secret }) => secret.length < 16)) {
     warnings.push('A token of under 16 characters can be guessed. Make one: openssl rand -hex 24');

@@ -1,6 +1,6 @@
 /** `sabir serve` as a process: what it prints, whom it lets in, and how it ends. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -219,22 +219,63 @@ describe('sabir serve', () => {
     expect(await Promise.all(codes)).toEqual(cases.map(([, code]) => code));
   });
 
-  it('ends with a log line when something fails that nobody has caught', async () => {
+  it('goes on after a rejection that an agent’s module left unhandled, and logs it without its text', async () => {
+    const cwd = makeFolder();
+    writeFileSync(
+      join(cwd, 'stray.mjs'),
+      `export default () => ({ name: 'stray', async *prompt({ content }) {
+        Promise.reject(new RangeError(content));
+        yield { type: 'text', delta: 'still here' };
+      } });`,
+    );
+    const args = ['--agent', './stray.mjs', '--log', 'json', ...MEMORY];
+    const server = await startServe(args, { cwd });
+    expect(await (await ask(server.url, { text: 'hunter2' })).text()).toContain('still here');
+    await server.says('a promise was rejected');
+    expect(await (await ask(server.url)).text()).toContain('still here');
+    const lines = server.output.stderr.split('\n');
+    const line = lines.find((text) => text.includes('a promise was rejected'));
+    expect(JSON.parse(line ?? '')).toMatchObject({
+      level: 'error',
+      error: { name: 'RangeError', stack: expect.stringContaining('stray.mjs') },
+    });
+    expect(server.output.stderr).not.toContain('hunter2');
+  });
+
+  it('ends with a log line after an exception that nothing caught, without its text', async () => {
     const cwd = makeFolder();
     writeFileSync(
       join(cwd, 'broken.mjs'),
-      `export default () => ({ name: 'broken', async *prompt() { Promise.reject(new Error('adrift')); } });`,
+      `export default () => ({ name: 'broken', async *prompt({ content }) {
+        setTimeout(() => { throw new Error(content); });
+      } });`,
     );
-    const server = await startServe(['--agent', './broken.mjs', '--log', 'json', ...MEMORY], {
-      cwd,
-    });
-    ask(server.url).catch(() => undefined);
+    const args = ['--agent', './broken.mjs', '--log', 'json', ...MEMORY];
+    const server = await startServe(args, { cwd });
+    ask(server.url, { text: 'hunter2' }).catch(() => undefined);
     expect(await server.code).toBe(1);
-    const lines = server.output.stderr.trim().split('\n');
-    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
-      ...{ level: 'error', stack: expect.stringContaining('adrift') },
+    const line = server.output.stderr.trim().split('\n').at(-1) ?? '';
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'error',
+      error: { name: 'Error', stack: expect.stringContaining('broken.mjs') },
     });
+    expect(server.output.stderr).not.toContain('hunter2');
   });
+
+  it.each(['info', 'json'])(
+    'has no line in its log that a client forged (--log %s)',
+    async (log) => {
+      const session = 'x\n2026 error forged\r\u001b[2J\u0085\u2028\u202e\u007f';
+      const server = await startServe(['--log', log, ...MEMORY]);
+      await ask(server.url, { session: encodeURIComponent(session) });
+      await server.says('turn began');
+      const forged = server.output.stderr.split('\n').filter((line) => line.includes('forged'));
+      const [first = ''] = forged;
+      expect(forged).toEqual([first]);
+      expect(first).toMatch(/^[\x20-\x7e]*turn began[\x20-\x7e]*$/);
+      if (log === 'json') expect(JSON.parse(first)).toMatchObject({ sessionId: session });
+    },
+  );
 
   it('serves a page of one’s own, without what is hidden or elsewhere, or none', async () => {
     const cwd = makeFolder();
@@ -252,6 +293,44 @@ describe('sabir serve', () => {
     expect((await fetch(`${own.url}/sabir/client/index.js`)).status).toBe(200);
     expect((await fetch(`${own.url}/sabir/gateway/index.js`)).status).toBe(404);
     expect((await fetch(`${none.url}/`)).status).toBe(404);
+  });
+
+  it('serves regular files of a page only, in pieces, with headers that bind the page', async () => {
+    const cwd = makeFolder();
+    const folder = join(cwd, 'public');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'index.html'), '<title>Mine</title>');
+    writeFileSync(join(folder, 'empty.txt'), '');
+    writeFileSync(join(folder, 'large.bin'), 'begin');
+    // Without holes in it, no memory could hold it.
+    truncateSync(join(folder, 'large.bin'), 5_000_000_000);
+    await run('mkfifo', [join(folder, 'fifo')]);
+    const args = ['--database', ':memory:', '--page', 'public'];
+    const policy = "default-src 'self' https://cdn.example.com";
+    const [server, loose, off] = await Promise.all([
+      startServe(args, { cwd }),
+      startServe([...args, '--csp', policy], { cwd }),
+      startServe(args, { cwd, env: { SABIR_CSP: 'none' } }),
+    ]);
+    const fifo = await fetch(`${server.url}/fifo`, { signal: AbortSignal.timeout(2_000) });
+    expect(fifo.status).toBe(404);
+    const large = await fetch(`${server.url}/large.bin`);
+    expect(large.headers.get('content-length')).toBe('5000000000');
+    const reader = large.body?.getReader();
+    const { value } = (await reader?.read()) ?? {};
+    expect(Buffer.from(value ?? []).toString('utf8', 0, 5)).toBe('begin');
+    await reader?.cancel();
+    const head = await fetch(`${server.url}/large.bin`, { method: 'HEAD' });
+    expect(head.headers.get('content-length')).toBe('5000000000');
+    expect(await (await fetch(`${server.url}/empty.txt`)).text()).toBe('');
+    const page = await fetch(`${server.url}/`);
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'self'");
+    const policies = [loose, off].map(async ({ url }) =>
+      (await fetch(`${url}/`)).headers.get('content-security-policy'),
+    );
+    expect(await Promise.all(policies)).toEqual([policy, null]);
   });
 });
 

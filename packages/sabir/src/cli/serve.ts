@@ -8,6 +8,7 @@ import {
 } from '../runtimes/session-node.ts';
 import type { SessionStore } from '../session/index.ts';
 import type { Logger } from '../translator.ts';
+import { withoutContent } from '../without-content.ts';
 import { createAccess } from './access.ts';
 import { type Agent, loadAgent } from './agents.ts';
 import { CliError } from './cli-error.ts';
@@ -24,7 +25,7 @@ const ECHO_MS = 300;
 export async function serve(options: ServeOptions): Promise<void> {
   const write = (line: string) => void process.stderr.write(`${line}\n`);
   const logger = createLog(options.log, write);
-  exitOnFailure(logger);
+  handleUncaught(logger);
   // A reader that has seen enough, such as `head`, is no reason to end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   for (const warning of options.warnings) write(`Warning: ${warning}`);
@@ -141,13 +142,18 @@ function endOnSignals({ close, shutdownMs, logger, write }: Ending): void {
   }
 }
 
-/** What nobody has caught may have left anything in any state: better to begin anew. */
-function exitOnFailure(logger: Required<Logger>): void {
-  const fail = (error: unknown) => {
-    const { stack = String(error) } = (error ?? {}) as Error;
-    logger.error('something failed that nobody expected', { stack });
+/**
+ * A rejection that nothing handles is nearly always a forgotten promise of the agent's module, and leaves
+ * everybody else's state alone: the server goes on. An exception has left its code in the middle, which may
+ * be ours: the server ends, and whoever watches it starts it anew.
+ */
+function handleUncaught(logger: Required<Logger>): void {
+  process.on('unhandledRejection', (reason) => {
+    const error = withoutContent(reason);
+    logger.error('a promise was rejected and nothing handled it; the server goes on', { error });
+  });
+  process.on('uncaughtException', (error) => {
+    logger.error('an exception was not caught; the server ends', { error });
     process.exit(1);
-  };
-  process.on('unhandledRejection', fail);
-  process.on('uncaughtException', fail);
+  });
 }

@@ -90,6 +90,7 @@ describe('the log', () => {
     log.info('turn began', { sessionId: 's 1' });
     log.warn('slow', { ms: 5 });
     const error = Object.assign(new TypeError('no'), { requestBody: 'what was asked' });
+    error.stack = `${error}\n    at here`;
     log.error('failed', { error });
     return lines;
   };
@@ -98,7 +99,7 @@ describe('the log', () => {
     expect(write('info')).toEqual([
       '1970-01-01T00:00:00.000Z info turn began sessionId="s 1"',
       '1970-01-01T00:00:00.000Z warn slow ms=5',
-      '1970-01-01T00:00:00.000Z error failed error="TypeError: no"',
+      '1970-01-01T00:00:00.000Z error failed error={"name":"TypeError","stack":"    at here"}',
     ]);
     expect(write('warn')).toHaveLength(2);
     expect(write('error')).toHaveLength(1);
@@ -109,7 +110,12 @@ describe('the log', () => {
     expect(write('json').map((line) => JSON.parse(line))).toEqual([
       { time, level: 'info', message: 'turn began', sessionId: 's 1' },
       { time, level: 'warn', message: 'slow', ms: 5 },
-      { time, level: 'error', message: 'failed', error: 'TypeError: no' },
+      {
+        time,
+        level: 'error',
+        message: 'failed',
+        error: { name: 'TypeError', stack: '    at here' },
+      },
     ]);
   });
 });

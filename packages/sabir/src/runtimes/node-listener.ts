@@ -73,7 +73,7 @@ export function toNodeListener(fetch: Fetch, options: ListenerOptions = {}): Req
       await answer(request, outgoing, gone);
     } catch (error) {
       if (gone.aborted) return;
-      logger?.error('a request failed', { error });
+      logger.error('a request failed', { error });
       // Half an answer must not look like a whole one.
       if (outgoing.headersSent) outgoing.destroy();
       else refuse(outgoing, INTERNAL_ERROR);

@@ -74,7 +74,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   const connections = trackConnections(server);
   const actualPort = await listen(server, port, host);
   // Without a listener, a connection that could not be accepted would end the process.
-  server.on('error', (error) => logger?.error('the server failed', { error }));
+  server.on('error', (error) => logger.error('the server failed', { error }));
 
   let closing: Promise<void> | undefined;
   const close = () => {

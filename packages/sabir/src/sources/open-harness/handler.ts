@@ -53,7 +53,7 @@ export function createOpenHarnessHandler(
     } catch (cause) {
       if (cause instanceof Response || cause instanceof SabirError) throw cause;
       // What a factory says may hold an address or a key: it goes to the operator only.
-      logger?.error('the runtime could not be created', { error: cause });
+      logger.error('the runtime could not be created', { error: cause });
       return failedLog(options, new SabirError(RUN_FAILED, undefined, { cause }));
     }
     // The client may have left while the runtime was being made.
