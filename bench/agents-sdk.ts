@@ -4,9 +4,9 @@
  */
 import { createAiSdkUiMessageStream } from '@openai/agents-extensions/ai-sdk-ui';
 import { createOpenAIAgentsTranslator, toChunks } from 'sabir/openai-agents';
-import { atMost, interleave, interleaveAsync, type Report, ratio } from './report.ts';
+import { atMost, interleave, interleaveAsync, type Report, ratio, sized } from './report.ts';
 
-const EVENTS = 50_000;
+const EVENTS = sized(50_000, 1_000);
 const ROUNDS = 7;
 
 type Event = { type: string } & Record<string, unknown>;

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
-import { startRedis } from '../packages/sabir/test/redis-server.ts';
+import { hasRedis, startRedis } from '../packages/sabir/test/redis-server.ts';
 import { measureBurst } from './redis/burst.ts';
 import { measurePaced } from './redis/paced.ts';
 import { measureResume } from './redis/resume.ts';
@@ -15,6 +15,9 @@ import type { Report } from './report.ts';
 const here = createRequire(import.meta.url);
 
 export async function bench(): Promise<Report> {
+  if (!hasRedis) {
+    return { name: 'redis', bars: [], figures: { redis: 'skipped: there is no redis-server' } };
+  }
   const { dependencies } = here('./package.json') as { dependencies: Record<string, string> };
   const [server] = /v=\S+/.exec(String(execFileSync('redis-server', ['--version']))) ?? [];
   const report: Report = {

@@ -21,6 +21,19 @@ export function atLeast(id: string, value: number, limit: number): Bar {
   return { id, value: round(value), target: `>= ${limit}`, ok: value >= limit };
 }
 
+/**
+ * How large something is measured: `smoke` is for `--smoke`, which only sees whether a benchmark still
+ * runs to its end. All of them together have 25 seconds then, processes of their own included.
+ */
+export function sized<T>(full: T, smoke: T): T {
+  return isSmoke() ? smoke : full;
+}
+
+/** Told by the environment, so that processes of a benchmark's own know it too. */
+export function isSmoke(): boolean {
+  return process.env.SABIR_BENCH_SMOKE === '1';
+}
+
 function round(value: number): number {
   return Number(value.toPrecision(3));
 }
@@ -59,8 +72,9 @@ export function interleave<Name extends string>(
     Name,
     number[]
   >;
-  for (const name of names) for (let warm = 0; warm < 8; warm++) candidates[name]();
-  for (let round = 0; round < rounds; round++) {
+  const warmups = sized(8, 0);
+  for (const name of names) for (let warm = 0; warm < warmups; warm++) candidates[name]();
+  for (let round = 0; round < sized(rounds, 1); round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       const start = performance.now();
       candidates[name]();
@@ -84,8 +98,10 @@ export async function interleaveAsync<Name extends string, Result>(
     Name,
     Result[]
   >;
-  for (let warm = 0; warm < warmups; warm++) for (const name of names) await candidates[name]();
-  for (let round = 0; round < rounds; round++) {
+  for (let warm = 0; warm < sized(warmups, 0); warm++) {
+    for (const name of names) await candidates[name]();
+  }
+  for (let round = 0; round < sized(rounds, 1); round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       results[name].push(await candidates[name]());
     }

@@ -10,13 +10,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { readSse } from './gateway/client.ts';
-import { atMost, interleaveAsync, median, type Report, ratio } from './report.ts';
+import { atMost, interleaveAsync, median, type Report, ratio, sized } from './report.ts';
 
 const ROUNDS = 7;
-const BURST = 20_000;
-const PACED = 1_000;
+const BURST = sized(20_000, 500);
+const PACED = sized(1_000, 50);
 const PER_SECOND = 500;
-const IDLE = 200;
+const IDLE = sized(200, 10);
 
 type Stack = { child: ChildProcess; port: number };
 type OnDelta = (delta: string) => void;

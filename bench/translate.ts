@@ -4,9 +4,9 @@
  */
 import { createAgentOpsTranslator } from 'sabir/agent-ops';
 import { createOpenHarnessTranslator } from 'sabir/open-harness';
-import { atMost, heapBytes, interleave, type Report } from './report.ts';
+import { atMost, heapBytes, interleave, type Report, sized } from './report.ts';
 
-const EVENTS = 100_000;
+const EVENTS = sized(100_000, 2_000);
 const ROUNDS = 9;
 
 /** A long turn as it was recorded: nodes that think, call tools and write, one after another. */
@@ -108,7 +108,7 @@ export function bench(): Report {
     },
   });
   if (sink === 0) throw new Error('nothing was translated');
-  const [early = 0, late = 0] = heapAfter([10_000, 1_000_000]);
+  const [early = 0, late = 0] = heapAfter([10_000, sized(1_000_000, 20_000)]);
   const perEvent = (ms: number) => `${Math.round((ms * 1e6) / EVENTS)} ns an event`;
   return {
     name: 'translate',

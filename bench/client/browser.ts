@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Browser } from 'playwright-core';
 import { findChromium, launchChromium } from '../../scripts/chromium.ts';
-import { interleaveAsync, median } from '../report.ts';
+import { interleaveAsync, median, sized } from '../report.ts';
 import { lengthOf, textTurn } from './turns.ts';
 import { contractFrames, plainFrames, type Reads } from './wire.ts';
 
 const ROUNDS = 3;
-const DELTAS = 10_000;
+const DELTAS = sized(10_000, 200);
 /** The fastest models there are. */
 const PER_SECOND = 2_000;
 

@@ -4,7 +4,7 @@ import { DefaultChatTransport as Transport7 } from 'ai-v7';
 import { type Chunk, createSseDecoder } from 'sabir';
 import { ContractChatTransport, SabirChatTransport } from 'sabir/client';
 import { decodeContract } from 'sabir/contract';
-import { atLeast, type Bar, interleaveAsync, median, ratio } from '../report.ts';
+import { atLeast, type Bar, interleaveAsync, median, ratio, sized } from '../report.ts';
 import { agentTurn, recordedTurns } from './turns.ts';
 import {
   contractFrames,
@@ -16,9 +16,9 @@ import {
 } from './wire.ts';
 
 const ROUNDS = 5;
-const CHUNKS = 8_000;
+const CHUNKS = sized(8_000, 200);
 /** The recorded turns are short: together they are read this many times. */
-const REPEATS = 2;
+const REPEATS = sized(2, 1);
 const READ_BYTES = 16_384;
 
 const api = 'http://localhost/api/chat';

@@ -1,16 +1,25 @@
 /** What an answer costs as it grows: words, tool calls, and the input of one tool. */
 import type { Chunk } from 'sabir';
-import { atLeast, atMost, type Bar, exponent, interleaveAsync, median, ratio } from '../report.ts';
+import {
+  atLeast,
+  atMost,
+  type Bar,
+  exponent,
+  interleaveAsync,
+  median,
+  ratio,
+  sized,
+} from '../report.ts';
 import { CHATS, type ChatName, type Watched, watch } from './chats.ts';
 import { inputTurn, lengthOf, textTurn, toolTurn } from './turns.ts';
 
 const ROUNDS = 5;
 /** Of what takes a peer many seconds every time. */
 const LONG_ROUNDS = 3;
-const TEXT_DELTAS = [1_000, 5_000, 20_000, 50_000];
-const INPUT_DELTAS = [2_000, 4_000, 8_000];
-const TOOL_CALLS = 1_000;
-const WARM_DELTAS = 5_000;
+const TEXT_DELTAS = sized([1_000, 5_000, 20_000, 50_000], [100, 200]);
+const INPUT_DELTAS = sized([2_000, 4_000, 8_000], [100, 200]);
+const TOOL_CALLS = sized(1_000, 50);
+const WARM_DELTAS = sized(5_000, 100);
 
 type Found = { figures: Record<string, string>; bars: Bar[] };
 
@@ -137,7 +146,7 @@ export async function measureInput(): Promise<Found> {
     Object.assign(figures, rows(`${size / 1000} k tool.delta, alone`, runs));
     grown.push({ size, ms: median(times(runs.sabir)) });
   }
-  const runs = await run(8_000, ['sabir', 'ai7', 'ai6'], true);
+  const runs = await run(INPUT_DELTAS.at(-1) ?? 0, ['sabir', 'ai7', 'ai6'], true);
   return {
     figures: { ...figures, ...rows('8 k tool.delta', runs) },
     bars: [

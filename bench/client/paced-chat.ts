@@ -1,9 +1,10 @@
 /** One chat, alone in its process, on an answer at the pace of a reader: `NAME`, or `none`. */
+import { sized } from '../report.ts';
 import { CHATS, type ChatName, watch } from './chats.ts';
 import { textTurn } from './turns.ts';
 import { plainFrames, streamOf } from './wire.ts';
 
-const DELTAS = 600;
+const DELTAS = sized(600, 20);
 const EVERY_MS = 5;
 
 const name = process.argv[2] ?? 'none';

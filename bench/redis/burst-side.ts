@@ -3,12 +3,13 @@
  * of it as fast as it goes and tells how that went.
  */
 import { setImmediate } from 'node:timers/promises';
+import { sized } from '../report.ts';
 import type { Burst, Load } from './burst.ts';
 import { countCommands } from './commands.ts';
 import { openPeer, openSabir } from './sides.ts';
 
 /** How long it is measured each time. */
-const LEAST_SECONDS = 0.5;
+const LEAST_SECONDS = sized(0.5, 0);
 /** As many as the gateway takes of a generator before others get their turn. */
 const PER_TICK = 128;
 

@@ -1,15 +1,18 @@
 /** How many chunks a second go through, and how many commands each costs, as fast as it goes. */
-import { atLeast, atMost, interleaveAsync, median, type Report, ratio } from '../report.ts';
+import { atLeast, atMost, interleaveAsync, median, type Report, ratio, sized } from '../report.ts';
 import { startSide } from './processes.ts';
 
 const ROUNDS = 5;
 const WARMUPS = 1;
 /** How many turns at once, and how many chunks each of them has. */
-const LOADS = [
-  { turns: 1, chunks: 10_000 },
-  { turns: 10, chunks: 4_000 },
-  { turns: 100, chunks: 4_000 },
-];
+const LOADS = sized(
+  [
+    { turns: 1, chunks: 10_000 },
+    { turns: 10, chunks: 4_000 },
+    { turns: 100, chunks: 4_000 },
+  ],
+  [{ turns: 2, chunks: 100 }],
+);
 
 export type Burst = {
   perSecond: number;

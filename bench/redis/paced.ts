@@ -1,10 +1,10 @@
 /** How long a delta takes from the one instance to the other, at a pace as of real models. */
-import { atMost, interleaveAsync, median, type Report, ratio } from '../report.ts';
+import { atMost, interleaveAsync, median, type Report, ratio, sized } from '../report.ts';
 import { startSide } from './processes.ts';
 
 /** Many and short ones, half a second each: what else the machine does comes in longer bursts. */
 const ROUNDS = 20;
-const TURNS = 100;
+const TURNS = sized(100, 10);
 const EVERY_MS = 20;
 /** Of each turn in each round; the first ones are not counted. */
 const DELTAS = 25;

@@ -1,13 +1,13 @@
 /** Many viewers over three gateways that share their turns: what each costs, and whether all see all. */
-import { atMost, type Report } from '../report.ts';
+import { atMost, type Report, sized } from '../report.ts';
 import { ask, memoryOf, resume, type Server, startServer, type Watching } from './processes.ts';
 
 const GATEWAYS = 3;
-const VIEWERS = 3_000;
-const DELTAS = 25;
+const VIEWERS = sized(3_000, 60);
+const DELTAS = sized(25, 3);
 const EVERY_MS = 200;
 /** So many come at once. */
-const CROWD = 100;
+const CROWD = sized(100, 30);
 
 const WHOLE = Array.from({ length: DELTAS }, (_, i) => `${i} `).join('');
 
@@ -70,7 +70,11 @@ async function crowd(url: string, turns: number): Promise<Pick<Report, 'bars' | 
 }
 
 export async function measureViewers(url: string): Promise<Pick<Report, 'bars' | 'figures'>> {
-  const one = await crowd(url, 1);
-  const many = await crowd(url, 30);
-  return { bars: [...one.bars, ...many.bars], figures: { ...one.figures, ...many.figures } };
+  const found: Pick<Report, 'bars' | 'figures'> = { bars: [], figures: {} };
+  for (const turns of sized([1, 30], [2])) {
+    const { bars, figures } = await crowd(url, turns);
+    found.bars.push(...bars);
+    Object.assign(found.figures, figures);
+  }
+  return found;
 }

@@ -84,14 +84,14 @@ function rename(chunk: Loose, hasApprovals: boolean): Loose {
  * Orders chunks as clients before 7 need them. There a text ends with its step; a step cannot be
  * taken back, so what it left open is closed; and 5 finds a dynamic tool only by the flag.
  */
-function createOrder() {
-  const open = new Map<string, Loose>();
+function createOrder(from?: OrderState) {
+  const open = new Map(from?.open);
   // Texts that we ended with their step; 7 lets them go on.
-  const cut = new Map<string, Loose>();
-  const isDynamic = new Map<string, boolean>();
-  const callsOfStep = new Set<string>();
+  const cut = new Map(from?.cut);
+  const isDynamic = new Map(from?.isDynamic);
+  const callsOfStep = new Set(from?.callsOfStep);
   // Calls of a step that was taken back: its second try may bring them again.
-  const withdrawn = new Set<string>();
+  const withdrawn = new Set(from?.withdrawn);
 
   function endTexts(): Loose[] {
     const starts = [...open.values()];
@@ -170,9 +170,21 @@ function createOrder() {
     }
   }
 
-  /** Texts that were ended with their step may go on: then deltas need a start. */
-  return { put, isMending: () => cut.size > 0 };
+  return {
+    put,
+    /** Texts that were ended with their step may go on: then deltas need a start. */
+    isMending: () => cut.size > 0,
+    fork: () => createOrder({ open, cut, isDynamic, callsOfStep, withdrawn }),
+  };
 }
+
+type OrderState = {
+  open: Map<string, Loose>;
+  cut: Map<string, Loose>;
+  isDynamic: Map<string, boolean>;
+  callsOfStep: Set<string>;
+  withdrawn: Set<string>;
+};
 
 /** A text delta with nothing but what every client knows: most chunks are. */
 export function isPlainText(given: unknown): given is TextDeltaChunk {
@@ -186,6 +198,8 @@ export function isPlainText(given: unknown): given is TextDeltaChunk {
 export type Downgrade = ((chunk: Chunk) => Chunk[]) & {
   /** Whether plain text would pass as it is, and so need not be asked about. */
   passesText(): boolean;
+  /** Another one in the same state: from here on each goes its own way. */
+  fork(): Downgrade;
 };
 
 /**
@@ -200,9 +214,15 @@ export type Downgrade = ((chunk: Chunk) => Chunk[]) & {
 export function createDowngrade(client: AiSdkMajor | 'portable'): Downgrade {
   const major = client === 'portable' ? 5 : client;
   const target = targetOf(client === 'portable' ? undefined : client);
-  const order = major < 7 ? createOrder() : undefined;
   const fit = createFit(target, major < 7 ? 6 : 7);
+  return createOrdered(major, fit, major < 7 ? createOrder() : undefined);
+}
 
+function createOrdered(
+  major: AiSdkMajor,
+  fit: ReturnType<typeof createFit>,
+  order: ReturnType<typeof createOrder> | undefined,
+): Downgrade {
   const passesText = () => !order?.isMending();
   const downgrade = (given: unknown) => {
     if (isPlainText(given) && passesText()) return [given];
@@ -215,5 +235,6 @@ export function createDowngrade(client: AiSdkMajor | 'portable'): Downgrade {
     if (fitted === undefined) return [];
     return (order ? order.put(fitted) : [fitted]) as Chunk[];
   };
-  return Object.assign(downgrade, { passesText });
+  const fork = () => createOrdered(major, fit, order?.fork());
+  return Object.assign(downgrade, { passesText, fork });
 }

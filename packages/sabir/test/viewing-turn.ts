@@ -1,13 +1,21 @@
-/** One viewer of a turn that the test writes: what comes out of `viewTurn`, frame by frame. */
+/** One viewer of a turn that the test writes: what it is sent, frame by frame. */
 import { vi } from 'vitest';
+import { toByteResponse } from '../src/byte-source.ts';
 import type { AiSdkMajor, Chunk } from '../src/chunks.ts';
+import { createFanouts, type Fanouts } from '../src/gateway/fanout.ts';
 import { createFrameEncoder } from '../src/gateway/frame-encoder.ts';
-import { type Departure, type ViewOptions, viewTurn } from '../src/gateway/respond.ts';
+import { type Departure, Viewer, type ViewOptions } from '../src/gateway/viewer.ts';
+import { createPausing } from '../src/gateway/wires.ts';
 import { createSseDecoder, type SseFrame } from '../src/sse.ts';
 import type { TurnInfo, TurnLog, TurnWriter } from '../src/turns/log.ts';
 import { memoryTurnLog } from '../src/turns/memory.ts';
 
-export type WrittenTurn = { log: TurnLog; writer: TurnWriter; info(): Promise<TurnInfo> };
+export type WrittenTurn = {
+  log: TurnLog;
+  fanouts: Fanouts;
+  writer: TurnWriter;
+  info(): Promise<TurnInfo>;
+};
 
 export async function beginTurn(log: TurnLog = memoryTurnLog()): Promise<WrittenTurn> {
   const begun = await log.begin({
@@ -21,25 +29,28 @@ export async function beginTurn(log: TurnLog = memoryTurnLog()): Promise<Written
     if (!found) throw new Error('the log has forgotten the turn');
     return found;
   }
-  return { log, writer, info };
+  return { log, fanouts: createFanouts(log, () => undefined), writer, info };
 }
 
-type Viewer = Partial<ViewOptions> & { client?: AiSdkMajor | 'portable'; isResuming?: boolean };
+type Options = Partial<ViewOptions> & { client?: AiSdkMajor | 'portable' };
 
 /** A viewer that reads only when the test has it read. */
-export function view({ log }: WrittenTurn, turn: TurnInfo, viewer: Viewer = {}) {
-  const { client = 7, isResuming = false, after = 0, ...options } = viewer;
+export function view({ fanouts }: WrittenTurn, turn: TurnInfo, options: Options = {}) {
+  const { client = 7, after = 0, ...rest } = options;
   const onDeparture = vi.fn((_: Departure) => undefined);
   const onSlow = vi.fn();
   const onReplay = vi.fn();
-  const body = viewTurn({
-    ...{ log, turn, after },
-    frames: createFrameEncoder({ turn, after, isResuming }, client),
+  const asking = { turn, after, mayAnswer: () => true, hasNotAsked: false };
+  const viewer = new Viewer({
+    ...{ fanouts, turn, after, isResuming: false },
+    encoder: createFrameEncoder(turn, client),
+    pausing: client === 6 || client === 7 ? createPausing(asking) : undefined,
     ...{ keepAliveMs: 0, maxBacklogBytes: 1_000_000 },
-    request: new Request('http://localhost/'),
     ...{ onDeparture, onSlow, onReplay },
-    ...options,
+    ...rest,
   });
+  const { body } = toByteResponse(viewer, {}, new AbortController().signal);
+  if (!body) throw new Error('a response without a body');
   const reader = body.getReader();
   const frames: SseFrame[] = [];
   let text = '';

@@ -18,6 +18,33 @@ export type ContractEncoder = {
   (chunk: Chunk): ContractEvent[];
   /** The source is gone for good: says so, unless the run has ended. */
   end(): ContractEvent[];
+  /** Another one in the same state: from here on each goes its own way. */
+  fork(): ContractEncoder;
+};
+
+type EncoderState = {
+  toolNames: Map<string, string>;
+  /** The calls that were asked for, by the ids of the questions. */
+  approvals: Map<unknown, string>;
+  isBegun: boolean;
+  isEnded: boolean;
+  messageId: string | undefined;
+  metadata: Wire;
+  /** The start of a block that was not told: its first delta tells as much. */
+  unsaid: Wire | undefined;
+  /** The call that was answered last in this step: a source is likely to come from it. */
+  answeredId: string | undefined;
+};
+
+const BEGINNING: EncoderState = {
+  toolNames: new Map(),
+  approvals: new Map(),
+  isBegun: false,
+  isEnded: false,
+  messageId: undefined,
+  metadata: {},
+  unsaid: undefined,
+  answeredId: undefined,
 };
 
 type ToolChunk = Wire & { type: string; toolCallId: string };
@@ -66,19 +93,15 @@ function isQuestion({ type, data, transient, id }: Wire): boolean {
  * one stopped. Never throws; gives nothing after the end.
  */
 export function encodeContract(options: EncodeContractOptions = {}): ContractEncoder {
+  return createEncoder(options, BEGINNING);
+}
+
+function createEncoder(options: EncodeContractOptions, from: EncoderState): ContractEncoder {
   const { meta = {}, createdAt } = options;
-  const toolNames = new Map<string, string>();
-  /** The calls that were asked for, by the ids of the questions. */
-  const approvals = new Map<unknown, string>();
+  const toolNames = new Map(from.toolNames);
+  const approvals = new Map(from.approvals);
+  let { isBegun, isEnded, messageId, metadata, unsaid, answeredId } = from;
   let events: ContractEvent[] = [];
-  let isBegun = false;
-  let isEnded = false;
-  let messageId: string | undefined;
-  let metadata: Wire = {};
-  /** The start of a block that was not told: its first delta tells as much. */
-  let unsaid: Wire | undefined;
-  /** The call that was answered last in this step: a source is likely to come from it. */
-  let answeredId: string | undefined;
 
   function say(type: ContractEventType, fields: Wire): void {
     if (!isBegun) {
@@ -302,5 +325,9 @@ export function encodeContract(options: EncodeContractOptions = {}): ContractEnc
       if (!isEnded) fail(errors.TURN_LOST.userMessage, errors.TURN_LOST.code);
       return events;
     },
+    fork: () =>
+      createEncoder(options, {
+        ...{ toolNames, approvals, isBegun, isEnded, messageId, metadata, unsaid, answeredId },
+      }),
   });
 }

@@ -37,7 +37,7 @@ export function createGuard(
     if (!user || (user.expiresAt !== undefined && user.expiresAt <= Date.now())) {
       throw new SabirError(NOT_SIGNED_IN);
     }
-    await runHook('authenticate', () => checkId(user));
+    await runHook('authenticate result', () => checkId(user));
     return user;
   }
 
@@ -80,7 +80,7 @@ export type Guard = ReturnType<typeof createGuard>;
  */
 function checkId({ id }: User): void {
   if (typeof id === 'string' && id !== '' && id.isWellFormed()) return;
-  throw new TypeError('authenticate gave a user whose id is not a string, or empty.');
+  throw new TypeError('authenticate gave a user whose id is not a well-formed string, or empty.');
 }
 
 export type Admitted = { user: User; role: Role };

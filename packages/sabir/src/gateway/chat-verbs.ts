@@ -1,3 +1,4 @@
+import { toByteResponse } from '../byte-source.ts';
 import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
 import type { Channel, Logger } from '../translator.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
@@ -12,15 +13,16 @@ import { createChatAnswers } from './chat-answers.ts';
 import type { PromptPost } from './chat-post.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { hasContractEvents } from './contract-frames.ts';
+import { createFanouts } from './fanout.ts';
 import { createLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
-import { viewTurn } from './respond.ts';
 import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
 import type { SleepWatch } from './sleep-watch.ts';
 import type { TurnRunner } from './turn-runner.ts';
+import { Viewer } from './viewer.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
 import { openWire, WIRE_HEADERS, type WireName, wireOf } from './wires.ts';
@@ -40,7 +42,7 @@ type ChatVerbsOptions = {
 };
 
 /** Somebody who is to see a turn. */
-type Viewer = { visit: Visit; place: Place; wire: WireName; seat: Seat };
+type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
 
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
@@ -48,10 +50,16 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   const liveTurns = createLiveTurns(log, runner);
   const restoring = createRestoring({ log, runner, liveTurns, timing, logger });
   const answers = createChatAnswers({ log, runner, restoring, turnsOf });
+  const fanouts = createFanouts(log, (turnId, error) =>
+    logger?.error?.('a turn could not be read from the log', {
+      turnId,
+      error: withoutContent(error),
+    }),
+  );
 
   /** Streams a turn to somebody who has a seat. */
   function view(
-    { visit, place, wire, seat }: Viewer,
+    { visit, place, wire, seat }: Seated,
     { turn, after, answered }: { turn: TurnInfo; after: number; answered?: ReadonlySet<string> },
   ): Response {
     const { request, startedAt, requestId } = visit;
@@ -62,21 +70,17 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const isDetaching =
       place.caller.kind === 'user' && (isResuming || request.headers.get('x-sabir-detach') === '1');
     const viewing = {
-      ...{ turn, after, isResuming, answered },
+      ...{ turn, after, answered },
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
       // Of a turn that runs elsewhere nobody here knows.
       hasNotAsked: runner.turnHere(turnId)?.hasAsked === false,
     };
-    const frames = openWire(wire, viewing, { visit, place, logger });
+    const { encoder, pausing } = openWire(wire, viewing, { visit, place, logger });
     seat.watch(turnId);
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
     metrics.viewers.add(1);
-    const body = viewTurn({
-      log,
-      turn,
-      after,
-      request,
-      frames,
+    const viewer = new Viewer({
+      ...{ fanouts, turn, after, encoder, pausing, isResuming },
       keepAliveMs: timing.keepAliveMs,
       maxBacklogBytes: limits.viewerBacklogBytes,
       expiresAt: user.expiresAt,
@@ -86,12 +90,6 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       },
       onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
       onSlow: () => metrics.slowViewers.add(),
-      onError: (error) =>
-        logger?.error?.('the turn could not be read', {
-          requestId,
-          turnId,
-          error: withoutContent(error),
-        }),
       onDeparture(how) {
         metrics.viewers.add(-1);
         seat.leave();
@@ -101,7 +99,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
       },
     });
-    return new Response(body, { headers: { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId } });
+    const headers = { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId };
+    return toByteResponse(viewer, { headers }, request.signal);
   }
 
   async function send(route: ChatRoute, visit: Visit): Promise<Response> {
@@ -133,7 +132,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     }
   }
 
-  async function goOn(post: AnsweringPost, viewer: Viewer): Promise<Response> {
+  async function goOn(post: AnsweringPost, viewer: Seated): Promise<Response> {
     const { visit, place, wire } = viewer;
     const continuation = wire === 'ai-sdk' && (await answers.goOn(post, place, visit));
     return continuation ? view(viewer, continuation) : acknowledgement(wire, post, place);
@@ -141,7 +140,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
   async function begin(
     post: PromptPost,
-    { visit, place, wire }: Viewer,
+    { visit, place, wire }: Seated,
     { channel, onEnd }: { channel: Channel | undefined; onEnd: () => void },
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     const { requestId, startedAt: askedAt } = visit;
@@ -158,8 +157,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
   /** Somebody who is to see a turn; the seat is given back where nothing is shown. */
   async function withSeat(
-    who: Omit<Viewer, 'seat'>,
-    show: (viewer: Viewer) => Promise<Response>,
+    who: Omit<Seated, 'seat'>,
+    show: (viewer: Seated) => Promise<Response>,
   ): Promise<Response> {
     const seat = admission.takeSeat(who.place.caller);
     try {
@@ -175,7 +174,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     return withSeat({ visit, place, wire }, findAndShow);
   }
 
-  async function findAndShow(viewer: Viewer): Promise<Response> {
+  async function findAndShow(viewer: Seated): Promise<Response> {
     const { visit, place, wire } = viewer;
     const cursor = cursorOf(visit);
     // A chat's cursor opens that chat's turns and no others.

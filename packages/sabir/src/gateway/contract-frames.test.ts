@@ -44,8 +44,8 @@ describe('createContractFrames', () => {
         const after = at % (chunks.length + 1);
         await turn.writer.append(chunks.slice(0, after));
         const info = await turn.info();
-        const frames = createContractFrames({ turn: info, after, isResuming: false }, META);
-        const viewer = view(turn, info, { after, frames });
+        const encoder = createContractFrames(info, META);
+        const viewer = view(turn, info, { after, encoder, pausing: undefined });
         const reading = viewer.readAll();
         for (let i = after, n = 0; i < chunks.length; n++) {
           const size = sizes[n % sizes.length] as number;
@@ -66,22 +66,23 @@ describe('createContractFrames', () => {
     );
   });
 
-  it('encodes nothing of what was seen, and tells whoever has seen some of a run only why it ends', async () => {
+  it('sends a viewer with a cursor only the error where its stream ends early', async () => {
     const turn = await (await beginTurn()).info();
-    const open = () => createContractFrames({ turn, after: 2, isResuming: false }, META);
-    const frames = open();
-    const seen = [
+    const encoder = createContractFrames(turn, META);
+    encoder.skip([
       { seq: 1, chunk: { type: 'start', messageId: 'm' } },
       { seq: 2, chunk: { type: 'text-delta', id: '1', delta: 'a' } },
-    ] as const;
-    expect(frames.encode(seen)).toHaveLength(0);
-    const told = [frames, open()].map((one) => new TextDecoder().decode(one.farewell(LOG_FAILED)));
+    ]);
+    const viewed = { after: 2, structure: [] };
+    const encoders = [encoder, createContractFrames(turn, META)];
+    const sent = encoders.map((one) => new TextDecoder().decode(one.farewell(LOG_FAILED, viewed)));
     const { code, retryable, userMessage: message } = LOG_FAILED;
     const data = { message, code, retryable, terminal: true };
     const error = `event: error\ndata: ${JSON.stringify(data)}\n\n`;
-    expect(told).toEqual([error, error]);
-    // Nothing comes after the end.
-    expect([frames.end(), frames.farewell(LOG_FAILED)].map(({ length }) => length)).toEqual([0, 0]);
+    expect(sent).toEqual([error, error]);
+    // A farewell is one viewer's: the encoder goes on for the others.
+    const more = [{ seq: 3, chunk: { type: 'text-delta', id: '1', delta: 'b' } as const }];
+    expect(new TextDecoder().decode(encoder.encode(more))).toContain('"delta":"b"');
   });
 
   it('says that the run was lost where its log ends before it does', async () => {
@@ -89,8 +90,8 @@ describe('createContractFrames', () => {
     await turn.writer.append([{ type: 'start', messageId: 'm' }]);
     await turn.writer.close({ status: 'finished' });
     const info = await turn.info();
-    const frames = createContractFrames({ turn: info, after: 0, isResuming: false }, META);
-    const viewer = view(turn, info, { frames });
+    const encoder = createContractFrames(info, META);
+    const viewer = view(turn, info, { encoder, pausing: undefined });
     await viewer.readAll();
     expect(viewer.frames.map(({ event }) => event)).toEqual(['meta', 'message.start', 'error']);
     expect(viewer.frames.at(-1)?.id).toBe(`${info.turnId}:1`);

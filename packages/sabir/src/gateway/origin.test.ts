@@ -78,6 +78,8 @@ describe('a user', () => {
     const response = await createUser(gateway, undefined).post(chatBody('hi'));
     expect(await refusal(response)).toMatchObject({ status: 500, code: 'internal-error' });
     const failed = lines.find(({ message }) => message === 'request failed');
-    expect(failed?.details.error).toMatchObject({ hook: 'authenticate', name: 'TypeError' });
+    expect(failed?.details.error).toMatchObject({
+      message: 'authenticate gave a user whose id is not a well-formed string, or empty.',
+    });
   });
 });

@@ -49,7 +49,8 @@ describe('a client of 7 that resumes at its cursor', () => {
     const { sse, run, read, seen } = await resumeAfter([]);
     run.delta(' world');
     await sse.until(() => sse.text());
-    expect([sse.text(), read]).toEqual([' world', [seen]]);
+    expect(sse.text()).toBe(' world');
+    expect(read.filter((after) => after < seen)).toEqual([]);
     // It is let go all the same at what is asked from then on.
     run.say(...ASKING, { type: 'finish-step' });
     await sse.ended;
@@ -58,7 +59,7 @@ describe('a client of 7 that resumes at its cursor', () => {
 
   it('is read all of it where something was asked, also only half', async () => {
     const { sse, run, read } = await resumeAfter(ASKING.slice(0, 2));
-    expect(read).toEqual([0]);
+    expect(read).toContain(0);
     run.say(...ASKING.slice(2), { type: 'finish-step' });
     await sse.ended;
     expect(sse.chunks().at(-1)).toMatchObject({ type: 'finish', finishReason: 'tool-calls' });
@@ -68,7 +69,7 @@ describe('a client of 7 that resumes at its cursor', () => {
     'is read all of it where that may matter: %j',
     async (how) => {
       const { sse, run, read } = await resumeAfter([], how);
-      expect(read).toEqual([0]);
+      expect(read).toContain(0);
       run.delta(' world');
       await sse.until(() => sse.text());
       expect(sse.text()).toBe(' world');

@@ -35,6 +35,12 @@ async function write({ writer }: WrittenTurn, count: number, chunk: (n: number) 
   }
 }
 
+/** Reads until it has seen the chunk of this number. */
+async function pullUntil(viewer: ReturnType<typeof view>, seq: number): Promise<void> {
+  const hasSeen = () => viewer.frames.some(({ id }) => id?.endsWith(`:${seq}`));
+  while (!hasSeen() && (await viewer.pull()));
+}
+
 async function finish({ writer }: WrittenTurn): Promise<void> {
   await writer.append(CLOSING);
   await writer.close({ status: 'finished' });
@@ -44,7 +50,7 @@ describe('a viewer that falls behind', () => {
   it('gets every delta as it was while it is not far behind', async () => {
     const { turn, slow } = await startWatching();
     await write(turn, 500, () => delta('x'.repeat(1_000)));
-    await slow.pull();
+    await pullUntil(slow, 502);
     expect(slow.chunks()).toHaveLength(2 + 500);
   });
 
@@ -52,12 +58,12 @@ describe('a viewer that falls behind', () => {
     const { turn, slow, reading } = await startWatching();
     // 20,000 small deltas weigh more than they say.
     await write(turn, 20_000, (n) => delta(`${n} `));
-    await slow.pull();
-    expect(slow.chunks()).toHaveLength(3);
-    expect(slow.frames.at(-1)?.id).toBe(`${turn.writer.turnId}:20002`);
+    await pullUntil(slow, 20_002);
+    const { length } = slow.chunks();
+    expect(length).toBeLessThan(20);
     await write(turn, 3, () => delta('!'));
-    await slow.pull();
-    expect(slow.chunks()).toHaveLength(6);
+    await pullUntil(slow, 20_005);
+    expect(slow.chunks()).toHaveLength(length + 3);
     await finish(turn);
     expect(foldChunks(await slow.readAll())).toEqual(foldChunks(await reading));
     expect(slow.onSlow).not.toHaveBeenCalled();
@@ -137,8 +143,8 @@ describe('a viewer that falls behind', () => {
   it('can be behind by more chunks than a call has room for arguments', async () => {
     const { turn, slow } = await startWatching();
     await turn.writer.append(Array.from({ length: 300_000 }, () => delta('x')));
-    await slow.pull();
+    await pullUntil(slow, 300_002);
     expect(textOf(slow.chunks())).toHaveLength(300_000);
-    expect(slow.chunks()).toHaveLength(3);
+    expect(slow.chunks().length).toBeLessThan(300);
   });
 });

@@ -2,11 +2,14 @@ import type { ContractMeta } from '../contract/events.ts';
 import { BAD_REQUEST, SabirError } from '../errors.ts';
 import { SSE_HEADERS } from '../sse-response.ts';
 import type { Logger } from '../translator.ts';
-import type { TurnInfo } from '../turns/log.ts';
+import type { LoggedChunk, TurnInfo } from '../turns/log.ts';
+import type { Question } from '../turns/question.ts';
+import { trackApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
 import { createContractFrames } from './contract-frames.ts';
-import { createFrameEncoder, type FrameEncoder, type Viewing } from './frame-encoder.ts';
+import { createFrameEncoder, encodePause, encodeStart } from './frame-encoder.ts';
 import { clientOf, type Visit } from './visit.ts';
+import type { Bytes, WireEncoder } from './wire-encoder.ts';
 
 /** What a turn can be told in. */
 export type WireName = 'ai-sdk' | 'contract';
@@ -26,14 +29,58 @@ export const WIRE_HEADERS: Readonly<Record<WireName, Readonly<Record<string, str
   ),
 };
 
+export type Viewing = {
+  turn: TurnInfo;
+  /** The highest number this viewer has seen. */
+  after: number;
+  /** It has answered these approvals, and goes on with the message that its last stream ended in. */
+  answered?: ReadonlySet<string> | undefined;
+  /** Whether an answer of this viewer would be accepted. */
+  mayAnswer(question: Question): boolean;
+  /** The turn is known to have asked nothing yet, neither a question nor for an approval. */
+  hasNotAsked: boolean;
+};
+
+/** A client that can answer an approval only when its stream has ended. */
+export type Pausing = {
+  /** What comes before everything else. */
+  opening: Bytes | undefined;
+  /** What it was asked before its cursor may end its stream: so all of the turn is to be read. */
+  needsAll: boolean;
+  /** The number behind which its stream ends, if one of these asks for an answer of this viewer. */
+  pauseIn(entries: readonly LoggedChunk[]): number | undefined;
+  /** What comes last. */
+  end(): Bytes;
+};
+
+export type OpenWire = { encoder: WireEncoder; pausing?: Pausing };
+
 /** The one place that knows every wire. */
 export function openWire(
   wire: WireName,
   viewing: Viewing,
   { visit, place, logger }: { visit: Visit; place: Place; logger: Logger | undefined },
-): FrameEncoder {
-  if (wire === 'ai-sdk') return createFrameEncoder(viewing, clientOf(visit.request, visit.url));
-  return createContractFrames(viewing, metaOf(place, viewing.turn, logger));
+): OpenWire {
+  const { turn } = viewing;
+  if (wire === 'contract')
+    return { encoder: createContractFrames(turn, metaOf(place, turn, logger)) };
+  const client = clientOf(visit.request, visit.url);
+  const encoder = createFrameEncoder(turn, client);
+  // The others get no approvals, only the questions behind them.
+  return client === 6 || client === 7 ? { encoder, pausing: createPausing(viewing) } : { encoder };
+}
+
+export function createPausing({ turn, after, answered, mayAnswer, hasNotAsked }: Viewing): Pausing {
+  const approvals = trackApprovals({ answered, mayAnswer });
+  return {
+    opening: answered && encodeStart(turn, after),
+    needsAll: !hasNotAsked || answered !== undefined,
+    pauseIn(entries) {
+      approvals.see(entries);
+      return approvals.pauseFrom(after);
+    },
+    end: () => encodePause(turn),
+  };
 }
 
 /** Made of what the log knows: the same for all viewers of a turn, whenever they come. */

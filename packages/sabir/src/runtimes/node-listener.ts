@@ -1,8 +1,10 @@
 /** The bridge between node:http and web `Request`/`Response`. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { type ByteSource, takeSource } from '../byte-source.ts';
 import { BAD_REQUEST, INTERNAL_ERROR } from '../errors.ts';
 import { toSafeLogger } from '../safe-logger.ts';
 import type { Logger } from '../translator.ts';
+import { PIECE_BYTES, sendSource } from './node-sink.ts';
 
 /** What is known of a request beside what it says. */
 export type RequestInfo = {
@@ -18,9 +20,6 @@ export type ListenerOptions = {
   /** Default `console`. */
   logger?: Logger;
 };
-
-/** So large a piece at most is handed over at once: what a slow client has taken shows in between. */
-const PIECE_BYTES = 64 * 1024;
 
 const BAD_METHOD = 'Use a method and headers that fetch() can send.';
 
@@ -39,25 +38,33 @@ export function toNodeListener(fetch: Fetch, options: ListenerOptions = {}): Req
   // stays within reach for as long as its response runs.
   const running = new Set<Request>();
 
+  /** Gives a body that pushes its bytes, to be sent when nothing holds the request any more. */
   async function answer(
     request: Request,
     outgoing: ServerResponse,
     gone: AbortSignal,
-  ): Promise<void> {
+  ): Promise<ByteSource | undefined> {
     const address = outgoing.req.socket.remoteAddress;
     const response = await fetch(request, address === undefined ? {} : { address });
     // What nobody reads would keep the request incomplete, and Node cuts those off in time.
     if (!request.bodyUsed && !request.body?.locked) void request.body?.cancel();
     if (gone.aborted) await response.body?.cancel(gone.reason);
-    else await send(response, outgoing, gone, stallMs);
+    else {
+      setHead(response, outgoing);
+      const source = outgoing.req.method === 'HEAD' ? undefined : takeSource(response);
+      if (source) return source;
+      await send(response, outgoing, gone, stallMs);
+    }
+    return undefined;
   }
 
   return async (incoming, outgoing) => {
     const leaving = new AbortController();
     const gone = leaving.signal;
-    outgoing.once('close', () => {
+    const leave = () => {
       if (!outgoing.writableFinished) leaving.abort(new DOMException('Client left', 'AbortError'));
-    });
+    };
+    outgoing.once('close', leave);
     // Its `close` is heard; an error without a listener would end the process.
     outgoing.on('error', () => undefined);
     let request: Request;
@@ -70,7 +77,10 @@ export function toNodeListener(fetch: Fetch, options: ListenerOptions = {}): Req
     }
     running.add(request);
     try {
-      await answer(request, outgoing, gone);
+      const source = await answer(request, outgoing, gone);
+      if (!source) return;
+      outgoing.off('close', leave);
+      sendSource(source, outgoing, stallMs);
     } catch (error) {
       if (gone.aborted) return;
       logger.error('a request failed', { error });
@@ -176,19 +186,22 @@ function toBody(incoming: IncomingMessage): ReadableStream<Uint8Array> {
   );
 }
 
-async function send(
-  response: Response,
-  outgoing: ServerResponse,
-  gone: AbortSignal,
-  stallMs: number,
-): Promise<void> {
-  const { status, headers, body } = response;
+function setHead({ status, headers }: Response, outgoing: ServerResponse): void {
   for (const [name, value] of headers) {
     if (name !== 'set-cookie') outgoing.setHeader(name, value);
   }
   const cookies = headers.getSetCookie();
   if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies);
   outgoing.statusCode = status;
+}
+
+async function send(
+  response: Response,
+  outgoing: ServerResponse,
+  gone: AbortSignal,
+  stallMs: number,
+): Promise<void> {
+  const { body } = response;
   if (body && outgoing.req.method !== 'HEAD') await write(body, outgoing, gone, stallMs);
   else await body?.cancel();
   if (gone.aborted || outgoing.destroyed) return;

@@ -98,9 +98,15 @@ export interface AnyTurnLog {
   get?(turnId: string): Promise<TurnInfo | undefined>;
   /**
    * Everything after `after`, in batches: what is there in one, then what comes as it comes. Ends
-   * with the turn, when `signal` aborts, and at once for a turn that is unknown.
+   * with the turn, when `signal` aborts, and at once for a turn that is unknown. With `batchBytes`,
+   * what is there comes in batches of about that size; a larger chunk comes alone.
    */
-  read(turnId: string, after: number, signal: AbortSignal): AsyncIterable<LoggedChunk[]>;
+  read(
+    turnId: string,
+    after: number,
+    signal: AbortSignal,
+    batchBytes?: number,
+  ): AsyncIterable<LoggedChunk[]>;
   command(turnId: string, command: TurnCommand): Promise<boolean>;
   /**
    * The turns of a chat that have not ended, wherever they run, or those of all chats of a session;

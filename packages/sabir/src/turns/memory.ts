@@ -115,7 +115,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     info.lastSeq = log.length;
     turn.bytes += bytes;
     liveBytes += bytes;
-    if (waiting.size > 0) wake(turn, turn.after(before));
+    if (waiting.size > 0) wake(turn, turn.after(before, Infinity));
   }
 
   function end(turn: Turn, outcome: TurnOutcome): void {
@@ -192,8 +192,8 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       get length() {
         return this.chunks.length;
       },
-      after(seq) {
-        return numberedFrom(this.chunks, seq);
+      after(seq, maxBytes) {
+        return numberedFrom(this.chunks, seq, maxBytes);
       },
       bytes: 0,
       isEnded: false,
@@ -276,7 +276,8 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       const turn = find(turnId);
       return turn && { ...turn.info };
     },
-    read: (turnId, after, signal) => new TurnReader(find(turnId), after, signal),
+    read: (turnId, after, signal, batchBytes) =>
+      new TurnReader(find(turnId), after, signal, batchBytes),
     async command(turnId: string, command: TurnCommand) {
       const turn = find(turnId);
       if (!turn || turn.isEnded) return false;
@@ -325,10 +326,14 @@ function keyOf(sessionId: string, chatId: string): string {
 }
 
 /** Made for whoever reads, not kept: most of what a long turn keeps are its chunks. */
-function numberedFrom(chunks: readonly Chunk[], start: number): LoggedChunk[] {
+function numberedFrom(chunks: readonly Chunk[], start: number, maxBytes: number): LoggedChunk[] {
   const numbered: LoggedChunk[] = [];
+  let bytes = 0;
   for (let i = start; i < chunks.length; i++) {
-    numbered.push({ seq: i + 1, chunk: chunks[i] as Chunk });
+    const chunk = chunks[i] as Chunk;
+    if (maxBytes !== Infinity) bytes += chunkBytes(chunk);
+    if (bytes > maxBytes && i > start) break;
+    numbered.push({ seq: i + 1, chunk });
   }
   return numbered;
 }

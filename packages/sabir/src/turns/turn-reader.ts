@@ -4,8 +4,8 @@ import type { LoggedChunk } from './log.ts';
 export type ReadableTurn = {
   /** How many chunks there are so far: the first has the number 1, and none is ever taken out. */
   readonly length: number;
-  /** Those behind a number, each with its own. */
-  after(seq: number): LoggedChunk[];
+  /** Those behind a number, each with its own, up to about so many bytes of them. */
+  after(seq: number, maxBytes: number): LoggedChunk[];
   isEnded: boolean;
   /** The log was closed: nothing more is given, though there may be more. */
   isLetGo: boolean;
@@ -31,15 +31,22 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
   /** How many chunks it has been given; the next is at this index. */
   #cursor: number;
   #signal: AbortSignal;
+  #batchBytes: number;
   #isListening = false;
   #pending: Promise<Result> | undefined;
   #resolve: ((result: Result) => void) | undefined;
   #reject: ((error: unknown) => void) | undefined;
 
-  constructor(turn: ReadableTurn | undefined, after: number, signal: AbortSignal) {
+  constructor(
+    turn: ReadableTurn | undefined,
+    after: number,
+    signal: AbortSignal,
+    batchBytes = Infinity,
+  ) {
     this.#turn = turn;
     this.#cursor = Math.max(0, Math.floor(after) || 0);
     this.#signal = signal;
+    this.#batchBytes = batchBytes;
     if (!turn?.left) return;
     if (signal.aborted) {
       this.#turn = undefined;
@@ -60,7 +67,7 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     const turn = this.#turn;
     if (!turn || turn.isLetGo || this.#signal.aborted) return this.return();
     if (this.#cursor < turn.length) {
-      const value = turn.after(this.#cursor);
+      const value = turn.after(this.#cursor, this.#batchBytes);
       this.#cursor += value.length;
       return Promise.resolve({ done: false, value });
     }
@@ -92,8 +99,8 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     const { length } = turn;
     if (this.#cursor < length && !turn.isLetGo) {
       const isAtBatch = batch !== undefined && this.#cursor === length - batch.length;
-      const value = isAtBatch ? batch : turn.after(this.#cursor);
-      this.#cursor = length;
+      const value = isAtBatch ? batch : turn.after(this.#cursor, this.#batchBytes);
+      this.#cursor += value.length;
       turn.waiting.delete(this);
       this.#settle({ done: false, value });
     } else if (turn.failure !== undefined) {

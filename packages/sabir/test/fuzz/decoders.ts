@@ -197,13 +197,12 @@ const odd: Target = {
     checkSame(told(foldChunks(decoded)), told(message), 'the contract changes the message');
     const client = random.pick([5, 6, 7, 'portable'] as const);
     const turn = { turnId: 't', messageId: 'm', startedAt: 0 } as never;
-    const viewing = { turn, after: 0, isResuming: random.chance(0.5) };
     const entries = chunks.map((chunk, at) => ({ seq: at + 1, chunk }));
-    const bytes = createFrameEncoder(viewing, client).encode(entries);
+    const bytes = createFrameEncoder(turn, client).encode(entries);
     const read = readFrames(splitBytes(bytes, random)).map(({ data }) => JSON.parse(data));
     const fitted = chunks.flatMap(createDowngrade(client));
     checkSame(read, JSON.parse(JSON.stringify(fitted)), 'the wire changes a chunk');
-    const contractFrames = readFrames([createContractFrames(viewing, {}).encode(entries)]);
+    const contractFrames = readFrames([createContractFrames(turn, {}).encode(entries)]);
     for (const { data } of contractFrames) JSON.parse(data);
     checkTurn(chunks, random);
     const sound = Math.max(0, frames.length - malformed);

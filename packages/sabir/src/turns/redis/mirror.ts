@@ -80,8 +80,8 @@ export class Mirror implements ReadableTurn {
     return this.#chunks.length;
   }
 
-  after(seq: number): LoggedChunk[] {
-    return this.#chunks.after(seq);
+  after(seq: number, maxBytes: number): LoggedChunk[] {
+    return this.#chunks.after(seq, maxBytes);
   }
 
   /** Nobody may read it any more: a new one is needed. */
@@ -235,7 +235,7 @@ export class Mirror implements ReadableTurn {
 
   #wake(before: number): void {
     if (this.waiting.size === 0 || this.length === before) return;
-    const batch = this.after(before);
+    const batch = this.after(before, Infinity);
     for (const reader of this.waiting) reader.wake(batch);
   }
 

@@ -1,3 +1,4 @@
+import { chunkBytes } from '../chunk-bytes.ts';
 import type { LoggedChunk } from '../log.ts';
 import { addNumbered, type Item, isTextRun, parseBatch, sizeOf } from './codec.ts';
 
@@ -48,16 +49,23 @@ export class PackedChunks {
     this.#length = last;
   }
 
-  /** Those behind a number, each with its own. */
-  after(seq: number): LoggedChunk[] {
+  /** Those behind a number, each with its own, up to about so many bytes of them. */
+  after(seq: number, maxBytes = Infinity): LoggedChunk[] {
     const found: LoggedChunk[] = [];
+    let bytes = 0;
     for (let at = this.#indexAfter(seq); at < this.#items.length; at++) {
       const item = this.#items[at] as Item;
       const last = this.#lasts[at] as number;
+      const from = found.length;
       if (isTextRun(item)) {
         const first = last - item[2].length + 1;
         addNumbered(found, item, first, Math.max(0, seq + 1 - first));
       } else found.push({ seq: last, chunk: item });
+      if (maxBytes === Infinity) continue;
+      for (let i = from; i < found.length; i++) {
+        bytes += chunkBytes((found[i] as LoggedChunk).chunk);
+        if (bytes > maxBytes && i > 0) return found.slice(0, i);
+      }
     }
     return found;
   }

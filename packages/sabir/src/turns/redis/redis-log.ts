@@ -349,9 +349,9 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<Omit<TurnLo
       const found = await Promise.all(ids.map(find));
       return found.flatMap((known) => (known && !known.info.outcome ? [known.info] : []));
     },
-    read(turnId, after, signal) {
+    read(turnId, after, signal, batchBytes) {
       const isReadable = !isClosed && !signal.aborted;
-      return new TurnReader(isReadable ? mirrorOf(turnId) : undefined, after, signal);
+      return new TurnReader(isReadable ? mirrorOf(turnId) : undefined, after, signal, batchBytes);
     },
     command,
     async isReadElsewhere(turnId) {

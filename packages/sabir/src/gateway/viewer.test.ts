@@ -26,7 +26,7 @@ const idsOf = (frames: { id?: string; event?: string }[]) => frames.map(({ id })
 
 afterEach(() => void vi.useRealTimers());
 
-describe('viewTurn', () => {
+describe('Viewer', () => {
   it('sends what is in the log as it comes, each with its place and name, and then [DONE]', async () => {
     const turn = await beginTurn();
     const viewer = view(turn, await turn.info());
@@ -168,6 +168,7 @@ describe('a viewer that leaves', () => {
         expiresAt: Date.now() + 60_000,
       });
       const reading = viewer.pull();
+      await nextTick();
       expect(timers.count).toBe(before + 2);
       await viewer.reader.cancel();
       expect(await reading).toBe(false);

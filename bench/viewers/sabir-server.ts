@@ -1,0 +1,19 @@
+/** The gateway with one turn that everybody watches, in a process of its own. */
+import { asUpstream, createChatGateway } from 'sabir/gateway';
+import { serve } from 'sabir/node';
+import { answerMarks, deltas, whenTold } from './source.ts';
+
+const gateway = createChatGateway({
+  upstream: asUpstream(async function* () {
+    yield { type: 'text-start', id: 't' };
+    await whenTold('go');
+    for await (const batch of deltas()) {
+      for (const delta of batch) yield { type: 'text-delta', id: 't', delta };
+    }
+    await whenTold('end');
+  }),
+  authenticate: () => ({ id: 'user' }),
+  access: () => 'owner',
+});
+const { url } = await serve({ fetch: gateway.fetch });
+answerMarks({ port: Number(new URL(url).port) });

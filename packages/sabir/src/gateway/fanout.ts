@@ -1,0 +1,220 @@
+import type { Chunk } from '../chunks.ts';
+import { chunkBytes, OVERHEAD_BYTES } from '../turns/chunk-bytes.ts';
+import type { AnyTurnLog, LoggedChunk, TurnInfo } from '../turns/log.ts';
+import { findTurn } from './find-turn.ts';
+import { createFlushPace, type FlushPace } from './flush-pace.ts';
+import { createPieces, type Pieces } from './pieces.ts';
+import type { Bytes, WireEncoder } from './wire-encoder.ts';
+
+/** The next entries of a turn, for all viewers of one wire that have seen everything before them. */
+export type Piece = {
+  entries: readonly LoggedChunk[];
+  /** Those of them that are no deltas. */
+  structure: readonly LoggedChunk[];
+  bytes: Bytes;
+  /** The encoder as it was before them. Only where a viewer may have to stop in between. */
+  before: WireEncoder | undefined;
+};
+
+/** What a fan-out needs of a viewer at the tail of its turn. */
+export interface TailViewer {
+  /** At the viewer's cursor. Others may share it, so that only a fork of it may be given entries. */
+  encoder: WireEncoder;
+  readonly cursor: number;
+  /** Whether it would take a piece now. */
+  readonly isReady: boolean;
+  take(piece: Piece): void;
+  /** It was not ready, and reads on by itself; `encoder` is in its state at the viewer's cursor. */
+  fallBehind(encoder: WireEncoder, passed: Passed): void;
+  /** The turn has ended; `isWhole` is false where the log went away before that. */
+  end(isWhole: boolean): void;
+  fail(): void;
+}
+
+/** How much of a turn has passed at its tail, in bytes, since this process follows it. */
+export type Passed = { bytes: number; compactBytes: number; largestBytes: number };
+
+/** Viewers at the same place on the same wire. */
+type Group = { encoder: WireEncoder; viewers: Set<TailViewer> };
+
+type FanoutOptions = {
+  log: AnyTurnLog;
+  turn: TurnInfo;
+  pace: FlushPace;
+  onError(error: unknown): void;
+  onEmpty(): void;
+};
+
+/**
+ * Follows one turn's log for all its viewers in this process. Those that have caught up are at its
+ * tail: each batch is encoded once for each wire, and they all get the same bytes. A viewer that
+ * comes late, or was too slow to take a batch, reads the log by itself until it is at the tail.
+ */
+export class Fanout {
+  readonly turn: TurnInfo;
+  /** What the viewers at the tail have seen. */
+  position: number;
+  /** See `Passed`. */
+  passed: Passed = { bytes: 0, compactBytes: 0, largestBytes: 0 };
+  #options: FanoutOptions;
+  #members = 0;
+  /** The viewers at the tail, by what they are sent. */
+  #groups = new Map<string, Group>();
+  #reading = new AbortController();
+  #last: Chunk | undefined;
+  #isOver = false;
+
+  constructor(options: FanoutOptions) {
+    this.#options = options;
+    this.turn = options.turn;
+    this.position = options.turn.lastSeq;
+  }
+
+  /** For each viewer once, before it reads. */
+  enter(): void {
+    if (this.#members++ === 0) void this.#follow();
+  }
+
+  leave(viewer: TailViewer): void {
+    this.#drop(viewer);
+    if (--this.#members > 0) return;
+    this.#reading.abort();
+    this.#options.onEmpty();
+  }
+
+  /** Whether the viewer is at the tail: then it is given what follows. */
+  join(viewer: TailViewer): boolean {
+    if (this.#isOver || viewer.cursor !== this.position) return false;
+    const { key } = viewer.encoder;
+    const group = this.#groups.get(key) ?? { encoder: viewer.encoder.fork(), viewers: new Set() };
+    this.#groups.set(key, group);
+    group.viewers.add(viewer);
+    viewer.encoder = group.encoder;
+    return true;
+  }
+
+  #drop(viewer: TailViewer): void {
+    const { key } = viewer.encoder;
+    const group = this.#groups.get(key);
+    if (group?.viewers.delete(viewer) && group.viewers.size === 0) this.#groups.delete(key);
+  }
+
+  async #follow(): Promise<void> {
+    const { log, turn, pace } = this.#options;
+    const { signal } = this.#reading;
+    try {
+      const batches = log.read(turn.turnId, this.position, signal)[Symbol.asyncIterator]();
+      for (;;) {
+        // Before the log is asked: what comes while we wait is part of the same batch.
+        await pace.wait();
+        const { done, value } = await batches.next();
+        if (signal.aborted) return;
+        if (done) break;
+        this.#send(value);
+      }
+      this.#isOver = true;
+      const isWhole = this.#last?.type === 'finish' || (await this.hasEnded());
+      for (const viewer of this.#viewers()) viewer.end(isWhole);
+    } catch (error) {
+      this.#isOver = true;
+      if (signal.aborted) return;
+      this.#options.onError(error);
+      for (const viewer of this.#viewers()) viewer.fail();
+    }
+  }
+
+  /** Whether the turn has ended, and not only its log. */
+  async hasEnded(): Promise<boolean> {
+    const { log, turn } = this.#options;
+    return (await findTurn(log, turn.turnId, turn))?.outcome !== undefined;
+  }
+
+  #viewers(): TailViewer[] {
+    return [...this.#groups.values()].flatMap(({ viewers }) => [...viewers]);
+  }
+
+  #send(entries: readonly LoggedChunk[]): void {
+    const structure = structureOf(entries);
+    for (const [key, group] of this.#groups) {
+      const { encoder, viewers } = group;
+      const before = this.#keepBefore(group, structure);
+      if (viewers.size === 0) {
+        this.#groups.delete(key);
+        continue;
+      }
+      const piece = { entries, structure, bytes: encoder.encode(entries), before };
+      const from = performance.now();
+      for (const viewer of viewers) viewer.take(piece);
+      this.#options.pace.add(performance.now() - from);
+    }
+    this.#last = entries.at(-1)?.chunk;
+    this.position = entries.at(-1)?.seq ?? this.position;
+    this.passed = passedAfter(this.passed, entries);
+  }
+
+  /** Leaves out those that are not ready. Gives the encoder's present state where it is still needed. */
+  #keepBefore(
+    { encoder, viewers }: Group,
+    structure: readonly LoggedChunk[],
+  ): WireEncoder | undefined {
+    let before: WireEncoder | undefined;
+    if (structure.some(({ chunk }) => chunk.type === 'finish-step')) before = encoder.fork();
+    for (const viewer of viewers) {
+      if (viewer.isReady) continue;
+      before ??= encoder.fork();
+      viewers.delete(viewer);
+      viewer.fallBehind(before, this.passed);
+    }
+    return before;
+  }
+}
+
+/** What an encoder, a question or an end may depend on: little of a long answer. */
+export function structureOf(entries: readonly LoggedChunk[]): LoggedChunk[] {
+  return entries.filter(({ chunk }) => !isDelta(chunk));
+}
+
+function isDelta({ type }: Chunk): boolean {
+  return type === 'text-delta' || type === 'reasoning-delta' || type === 'tool-input-delta';
+}
+
+/** A run of deltas is one chunk when it is compacted, and takes what one takes beside its text. */
+export function passedAfter(
+  { bytes, compactBytes, largestBytes }: Passed,
+  entries: readonly LoggedChunk[],
+): Passed {
+  let wasDelta = false;
+  for (const { chunk } of entries) {
+    const size = chunkBytes(chunk);
+    bytes += size;
+    compactBytes += wasDelta && isDelta(chunk) ? size - OVERHEAD_BYTES : size;
+    wasDelta = isDelta(chunk);
+    largestBytes = Math.max(largestBytes, size);
+  }
+  return { bytes, compactBytes, largestBytes };
+}
+
+export type Fanouts = ReturnType<typeof createFanouts>;
+
+/** The turns that somebody watches through this gateway. */
+export function createFanouts(log: AnyTurnLog, onError: (turnId: string, error: unknown) => void) {
+  const fanouts = new Map<string, Fanout>();
+  const pace = createFlushPace();
+  const pieces: Pieces = createPieces();
+  return {
+    log,
+    pieces,
+    of(turn: TurnInfo): Fanout {
+      const { turnId } = turn;
+      const known = fanouts.get(turnId);
+      if (known) return known;
+      const fanout = new Fanout({
+        ...{ log, turn, pace },
+        onError: (error) => onError(turnId, error),
+        onEmpty: () => void (fanouts.get(turnId) === fanout && fanouts.delete(turnId)),
+      });
+      fanouts.set(turnId, fanout);
+      return fanout;
+    },
+  };
+}
