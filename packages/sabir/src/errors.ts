@@ -134,6 +134,13 @@ export const NOT_SIGNED_IN = {
   userMessage: 'You are not signed in.',
   remedy: 'Send Authorization: Bearer with a valid token.',
 } as const;
+export const KEYS_UNAVAILABLE = {
+  code: 'keys-unavailable',
+  status: 503,
+  retryable: true,
+  userMessage: 'Sign-ins cannot be checked at the moment. Try again in a while.',
+  remedy: 'The key set (jwks) of jwtAuth could not be fetched: the log says why.',
+} as const;
 export const ORIGIN_REFUSED = {
   code: 'origin-refused',
   status: 403,
@@ -403,6 +410,7 @@ export type ErrorKind =
   | typeof TURN_FENCED
   | typeof SHUTTING_DOWN
   | typeof NOT_SIGNED_IN
+  | typeof KEYS_UNAVAILABLE
   | typeof ORIGIN_REFUSED
   | typeof SIGN_IN_EXPIRED
   | typeof NOT_FOUND

@@ -106,7 +106,9 @@ describe('sabir serve', () => {
       { env: { SABIR_JWT_SECRET: jwtSecret, SABIR_RUNNER_TOKEN: 'runner-secret' } },
     );
     const sign = (claims: Record<string, unknown>, alg = 'HS256') =>
-      new SignJWT(claims).setProtectedHeader({ alg }).sign(new TextEncoder().encode(jwtSecret));
+      new SignJWT({ exp: Math.floor(Date.now() / 1000) + 60, ...claims })
+        .setProtectedHeader({ alg })
+        .sign(new TextEncoder().encode(jwtSecret));
     const jwt = await sign({ sub: 'jay' });
     const statusOf = async (token?: string) =>
       (await ask(url, token === undefined ? {} : { token })).status;
@@ -117,6 +119,7 @@ describe('sabir serve', () => {
     expect(await statusOf(jwt)).toBe(200);
     expect(await statusOf(await sign({ sub: 'jay', role: 'viewer' }))).toBe(404);
     expect(await statusOf(await sign({ sub: 'jay', role: 'king' }))).toBe(401);
+    expect(await statusOf(await sign({ sub: 'jay', exp: undefined }))).toBe(401);
     expect(await statusOf(await sign({ sub: 'jay' }, 'HS512'))).toBe(401);
 
     const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });

@@ -10,6 +10,7 @@ import {
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   chatBody,
+  createLogSpy,
   createTestGateway,
   createUser,
   echo,
@@ -46,10 +47,24 @@ describe('a token', () => {
       exp,
       team: 7,
     });
+  });
+
+  it('that never expires is nobody’s, unless the options allow it', async () => {
     const endless = await new SignJWT({ sub: 'carl' })
       .setProtectedHeader({ alg: 'HS256' })
       .sign(key);
-    expect(await auth(bearing(endless))).toEqual({ id: 'carl' });
+    expect(await auth(bearing(endless))).toBeNull();
+    const lax = { secret: SECRET, requireExpiry: false };
+    expect(await check(lax, endless)).toEqual({ id: 'carl' });
+  });
+
+  it('longer than the limit is nobody’s, whoever signed it', async () => {
+    const long = await sign({ padding: 'x'.repeat(7_000) });
+    expect(long.length).toBeGreaterThan(8_192);
+    expect(await auth(bearing(long))).toBeNull();
+    expect(await check({ secret: SECRET, maxTokenLength: 20_000 }, long)).toMatchObject({
+      id: 'carl',
+    });
   });
 
   it('may be announced in any case, with spaces around it', async () => {
@@ -265,24 +280,60 @@ describe('a key set at an address', () => {
     expect(await auth(bearing(old))).toBeNull();
   });
 
-  it.each([
-    ['is down', 0, ''],
-    ['answers 500', 500, ''],
-    ['answers something else', 200, '<html>'],
-  ])('that %s is our fault and not the user’s: 500', async (_, status, body) => {
-    const server = createServer((_request, response) => response.writeHead(status).end(body));
+  /** A server of keys that counts what it is asked; 0 is one that is down, 1 one that never answers. */
+  async function startKeys(status: number, body = '') {
+    const seen = { requests: 0 };
+    const server = createServer((_request, response) => {
+      seen.requests++;
+      if (status > 1) response.writeHead(status).end(body);
+    });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as { port: number };
-    const close = () => new Promise((resolve) => server.close(resolve));
-    if (status === 0) await close();
-    else onTestFinished(() => void close());
-    const auth = jwtAuth({ jwks: `http://127.0.0.1:${port}/keys` });
-    const carl = createUser(createTestGateway(echo, { authenticate: auth }), undefined);
-    const token = await sign({}, ec.privateKey, 'ES256', { kid: 'one' });
-    const response = await carl.post(chatBody('hi'), {
-      headers: { authorization: `Bearer ${token}` },
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
     });
-    expect(await refusal(response)).toMatchObject({ status: 500, code: 'internal-error' });
+    if (status === 0) await new Promise((resolve) => server.close(resolve));
+    return { seen, jwks: `http://127.0.0.1:${port}/keys?secret` };
+  }
+
+  it.each([
+    ['is down', 0, '', 'It did not answer.'],
+    ['never answers', 1, '', 'It did not answer.'],
+    ['answers 500', 500, '', 'It answered 500, without a key set.'],
+    ['answers something else', 200, '<html>', 'It answered 200, without a key set.'],
+  ])(
+    'that %s is asked once for many tokens, which get a 503 with Retry-After',
+    async (_, status, body, why) => {
+      const { seen, jwks } = await startKeys(status, body);
+      const { lines, logger } = createLogSpy();
+      const authenticate = jwtAuth({ jwks, jwksTimeoutMs: 50 });
+      const carl = createUser(createTestGateway(echo, { authenticate, logger }), undefined);
+      for (let n = 0; n < 10; n++) {
+        const token = await sign({}, ec.privateKey, 'ES256', { kid: `made up ${n}` });
+        const response = await carl.post(chatBody('hi'), {
+          headers: { authorization: `Bearer ${token}` },
+        });
+        expect(response.headers.get('retry-after')).toBe('1');
+        expect(await refusal(response)).toMatchObject({ status: 503, code: 'keys-unavailable' });
+      }
+      expect(seen.requests).toBeLessThanOrEqual(1);
+      expect(lines[0]).toMatchObject({
+        message: 'request failed',
+        details: { error: { code: 'keys-unavailable', cause: { why } } },
+      });
+      expect(JSON.stringify(lines)).not.toContain('secret');
+    },
+  );
+
+  it('is fetched once for a hundred tokens with made-up key ids', async () => {
+    const { seen, jwks } = await startKeys(200, JSON.stringify(await setOf(ec, 'one')));
+    const auth = jwtAuth({ jwks });
+    for (let n = 0; n < 100; n++) {
+      const token = await sign({}, ec.privateKey, 'ES256', { kid: `made up ${n}` });
+      expect(await auth(bearing(token))).toBeNull();
+    }
+    expect(seen.requests).toBe(1);
   });
 });
 

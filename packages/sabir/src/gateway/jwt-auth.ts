@@ -1,6 +1,7 @@
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   errors,
   importJWK,
   importSPKI,
@@ -10,6 +11,8 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose';
+import { KEYS_UNAVAILABLE, SabirError } from '../errors.ts';
+import { monotonicNow } from '../turns/timers.ts';
 import type { User } from '../turns/upstream.ts';
 import { isOwnPage } from './origin.ts';
 
@@ -27,6 +30,25 @@ export type JwtAuthOptions = KeyOption & {
   algorithms?: string[];
   clockToleranceSeconds?: number;
   /**
+   * Refuses a token without `exp`, which would be good for ever.
+   *
+   * @default true
+   */
+  requireExpiry?: boolean;
+  /**
+   * A longer token is nobody's.
+   *
+   * @default 8_192
+   */
+  maxTokenLength?: number;
+  /**
+   * How long a key set may take to be fetched. Past it, and while it cannot be fetched, a request that
+   * needs it is answered with a 503.
+   *
+   * @default 5_000
+   */
+  jwksTimeoutMs?: number;
+  /**
    * Takes the token from a cookie too, for `EventSource`, which cannot send a header. A browser
    * sends cookies along whoever asks, so the asking page must be one of `origins`.
    */
@@ -38,27 +60,32 @@ export type JwtAuthOptions = KeyOption & {
   toUser?(claims: JWTPayload, token: string): User | null | Promise<User | null>;
 };
 
+/** After a failure, a key set is not asked for again for so long, however many requests want it. */
+const JWKS_RETRY_MS = 5_000;
+
 const SHARED_SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
 
 /**
  * `authenticate` for JSON web tokens in `Authorization: Bearer`. A token that is missing, forged,
- * not yet valid or expired is nobody; a key set that cannot be fetched is an error.
+ * not yet valid or expired is nobody; a key set that cannot be fetched is a 503.
  *
  * @example
  * createChatGateway({ authenticate: jwtAuth({ secret: process.env.JWT_SECRET ?? '' }), … })
  */
 export function jwtAuth(options: JwtAuthOptions): (request: Request) => Promise<User | null> {
   const { issuer, audience, clockToleranceSeconds, cookie, toUser = userOf } = options;
+  const { requireExpiry = true, maxTokenLength = 8_192 } = options;
   const { algorithms, getKey } = keysOf(options);
   const checks = {
     algorithms,
+    ...(requireExpiry && { requiredClaims: ['exp'] }),
     ...(issuer !== undefined && { issuer }),
     ...(audience !== undefined && { audience }),
     ...(clockToleranceSeconds !== undefined && { clockTolerance: clockToleranceSeconds }),
   };
   return async (request) => {
     const token = bearerOf(request) ?? (cookie && cookieOf(request, cookie));
-    if (!token) return null;
+    if (!token || token.length > maxTokenLength) return null;
     try {
       const { payload } = await jwtVerify(token, getKey, checks);
       const user = await toUser(payload, token);
@@ -103,8 +130,53 @@ function keysOf(options: JwtAuthOptions): { algorithms: string[]; getKey: JWTVer
   return {
     // Never a shared secret: a public key would pass for one.
     algorithms: options.algorithms ?? ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'],
-    getKey: isAddress ? createRemoteJWKSet(new URL(jwks)) : createLocalJWKSet(jwks),
+    getKey: isAddress
+      ? createRemoteKeys(new URL(jwks), options.jwksTimeoutMs)
+      : createLocalJWKSet(jwks),
   };
+}
+
+/**
+ * The keys at an address. An unknown key id makes it fetch them again, at most every 30 seconds, and a failed
+ * fetch is repeated at most every 5: tokens with made-up ids cannot make this server flood that address.
+ */
+function createRemoteKeys(address: URL, timeoutMs = 5_000): JWTVerifyGetKey {
+  let retryAt = 0;
+  let why = '';
+  const findKey = createRemoteJWKSet(address, {
+    timeoutDuration: timeoutMs,
+    cooldownDuration: 30_000,
+    async [customFetch](...request) {
+      if (monotonicNow() < retryAt) throw new Error(why);
+      why = 'It did not answer.';
+      retryAt = monotonicNow() + JWKS_RETRY_MS;
+      const response = await fetch(...request);
+      const body = await response.text();
+      const { status } = response;
+      why = `It answered ${status}${isKeySet(body) ? '' : ', without a key set'}.`;
+      if (response.ok && isKeySet(body)) retryAt = 0;
+      return new Response(body, { status });
+    },
+  });
+  return async (header, token) => {
+    try {
+      return await findKey(header, token);
+    } catch (error) {
+      if (isAboutToken(error)) throw error;
+      const { origin, pathname } = address;
+      throw new SabirError(KEYS_UNAVAILABLE, undefined, {
+        cause: { from: origin + pathname, why },
+      });
+    }
+  };
+}
+
+function isKeySet(body: string): boolean {
+  try {
+    return Array.isArray(JSON.parse(body).keys);
+  } catch {
+    return false;
+  }
 }
 
 /**

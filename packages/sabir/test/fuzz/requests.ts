@@ -155,6 +155,7 @@ async function createSigners(): Promise<Signer[]> {
   const signed = await new SignJWT({ name: 'Ann' })
     .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
     .setSubject('ann')
+    .setExpirationTime('10h')
     .sign(privateKey);
   const cookie = { name: 'token', origins: ['http://page.test'] };
   return [
