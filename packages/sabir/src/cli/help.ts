@@ -1,4 +1,5 @@
 /** What `--help` says. */
+import { DATA_FLAGS } from './data-flags.ts';
 import type { Flag, FlagTable } from './flags.ts';
 import { SERVE_FLAGS } from './serve-flags.ts';
 
@@ -21,6 +22,7 @@ Usage: sabir <command> [flags]
 
 Commands
   serve         starts a chat server with an agent behind it
+  data          lists, backs up and deletes what a stopped server has kept
   help <name>   tells about a command
 
 Flags
@@ -48,6 +50,25 @@ Examples
   SABIR_TOKEN=$(openssl rand -hex 24) sabir serve --host 0.0.0.0 for others, too
 
 Flags win over environment variables. More: docs/CLI.md
+`;
+}
+
+export function toDataHelp(): string {
+  const flags = Object.keys(DATA_FLAGS).map((name) => toLine(name, DATA_FLAGS));
+  return `sabir data: looks after the file of chats, while no server has it open
+
+Usage: sabir data <action> [flags]
+
+Actions
+  list                              sessions, with their sizes and last changes
+  backup --to <file>                a copy of the whole file, for its owner alone
+  purge --days <number>             deletes sessions that have not changed for so long
+  delete-user --user <id>           deletes what a person said, and what was said to them
+
+Flags
+${flags.join('\n')}
+
+More: docs/CLI.md
 `;
 }
 

@@ -30,7 +30,7 @@ export function createLog(
         level === 'json'
           ? JSON.stringify({ time, level: at, message, ...details })
           : [time, at, message, ...Object.entries(details).map(toPair)].join(' ');
-      write(line.replace(UNSAFE, toEscape));
+      write(escapeControls(line));
     };
   return toSafeLogger({ info: logAt('info'), warn: logAt('warn'), error: logAt('error') });
 }
@@ -40,6 +40,8 @@ function toPair([name, value]: [string, unknown]): string {
   return `${name}=${isPlain ? value : JSON.stringify(value)}`;
 }
 
-function toEscape(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+export function escapeControls(text: string): string {
+  const toEscape = (character: string) =>
+    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replace(UNSAFE, toEscape);
 }

@@ -91,7 +91,7 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
   UPDATE sessions SET bytes =
-    (SELECT coalesce(sum(octet_length(message)), 0) FROM messages WHERE session = id) +
+    (SELECT coalesce(sum(octet_length(message)), 0) FROM messages WHERE session = sessions.id) +
     (SELECT coalesce(sum(octet_length(prompt)), 0) FROM turns JOIN prompts USING (turn)
       WHERE session = sessions.id) +
     (SELECT coalesce(sum(octet_length(question)), 0) FROM questions
