@@ -2,7 +2,11 @@
  * `npm run bench -- NAME [--json]`: one benchmark, or all of them. `--smoke` runs them in a small size, and
  * fails only if one of them does not come to its end: its figures mean nothing.
  */
+import { setTimeout } from 'node:timers/promises';
 import { print, type Report } from './report.ts';
+
+/** How long one benchmark may take with `--smoke`. It should take about three seconds. */
+const SMOKE_MS = 45_000;
 
 const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> }>> = {
   translate: () => import('./translate.ts'),
@@ -41,10 +45,16 @@ for (const name of names.length > 0 ? names : Object.keys(BENCHES)) {
 // Some of what is measured keeps sockets or processes open.
 process.exit(crashed > 0 || (missed > 0 && !isSmoke) ? 1 : 0);
 
+/** One that hangs has crashed too. */
+async function timeLimit(): Promise<never> {
+  await setTimeout(SMOKE_MS, undefined, { ref: false });
+  throw new Error(`It did not end within ${SMOKE_MS / 1000} s.`);
+}
+
 async function run(name: string): Promise<Report | undefined> {
   try {
     const { bench } = (await BENCHES[name]?.()) ?? {};
-    return await bench?.();
+    return await Promise.race([bench?.(), ...(isSmoke ? [timeLimit()] : [])]);
   } catch (error) {
     if (!isSmoke) throw error;
     crashed++;

@@ -7,12 +7,12 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { atMost, type Report } from './report.ts';
+import { atMost, type Report, sized } from './report.ts';
 import { openCrowd } from './viewers/crowd.ts';
 
-const VIEWERS = 1_000;
+const VIEWERS = sized(1_000, 20);
 const PER_SECOND = 200;
-const SECONDS = 10;
+const SECONDS = sized(10, 0.5);
 const SAMPLE_EVERY = 20;
 
 type Mark = { cpuMs: number; rss: number; heapUsed: number };

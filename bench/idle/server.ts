@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { asUpstream, createChatGateway, memoryTurnLog } from 'sabir/gateway';
 import { serve } from 'sabir/node';
+import { sized } from '../report.ts';
 
 let ending = Promise.withResolvers<void>();
 
@@ -22,7 +23,7 @@ const { port } = await serve({ fetch: gateway.fetch });
 /** What is held, its garbage collected, once it falls no more: many that leave at once take a while. */
 async function settle(): Promise<NodeJS.MemoryUsage> {
   for (let before = Number.POSITIVE_INFINITY; ; ) {
-    await setTimeout(200);
+    await setTimeout(sized(200, 20));
     // Also gives the pages that are free now back to the system.
     gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     const memory = process.memoryUsage();

@@ -5,15 +5,18 @@ import { answerMarks, deltas, whenTold } from './source.ts';
 
 const gateway = createChatGateway({
   upstream: asUpstream(async function* () {
+    // From the start: it may be told before the last delta is due.
+    const ended = whenTold('end');
     yield { type: 'text-start', id: 't' };
     await whenTold('go');
     for await (const batch of deltas()) {
       for (const delta of batch) yield { type: 'text-delta', id: 't', delta };
     }
-    await whenTold('end');
+    await ended;
   }),
   authenticate: () => ({ id: 'user' }),
   access: () => 'owner',
+  limits: { viewersPerUser: Infinity },
 });
 const { url } = await serve({ fetch: gateway.fetch });
 answerMarks({ port: Number(new URL(url).port) });
