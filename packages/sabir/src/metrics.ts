@@ -17,7 +17,7 @@ export type LimitUse = {
    */
   use?(): number;
   /** It is one for the whole process: at this limit, `/readyz` says that it is not ready. */
-  isGlobal?: true;
+  isGlobal?: boolean;
 };
 
 /** A gateway and a session server can share one; an application can add its own metrics. */

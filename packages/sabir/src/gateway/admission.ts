@@ -47,6 +47,9 @@ const VIEWER_LIMITS: LimitNames = {
 };
 const BODY_LIMITS: LimitNames = { user: 'bodiesPerUser', address: 'bodiesPerAddress' };
 
+/** At these, everybody is refused: `/readyz` says so. */
+const GLOBAL_LIMITS: ReadonlySet<string> = new Set(['liveTurns', 'viewers', 'heldBodyBytes']);
+
 /**
  * Counts what callers make this process hold, and refuses what is past a limit before anything is stored
  * and before the agent is asked. Nothing is taken back from those who are in.
@@ -78,7 +81,11 @@ export function createAdmission(
   const refusals = new Map<string, () => void>();
   for (const [name, max] of Object.entries(limits)) {
     const use = uses[name as LimitName];
-    refusals.set(name, registry.limit(name, { max, ...(use && { use }) }));
+    const isGlobal = GLOBAL_LIMITS.has(name);
+    refusals.set(
+      name,
+      registry.limit(name, { max, ...(use && { use }), ...(isGlobal && { isGlobal }) }),
+    );
   }
   for (const [name, limit] of Object.entries(logLimits)) {
     refusals.set(name, registry.limit(name, limit));

@@ -1,10 +1,18 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAgent, createTestGateway, echo, ORIGIN } from '../../test/gateway-client.ts';
+import {
+  chatBody,
+  createAgent,
+  createTestGateway,
+  createUser,
+  echo,
+  ORIGIN,
+  openSse,
+} from '../../test/gateway-client.ts';
 import { openClient } from '../../test/redis-clients.ts';
 import { IF_REDIS } from '../../test/redis-gateways.ts';
 import { hasRedis, startRedis } from '../../test/redis-server.ts';
 import { redisTurnLog } from '../turns/redis/index.ts';
-import { type ChatGateway, createMetricRegistry, memoryTurnLog } from './index.ts';
+import { type ChatGateway, memoryTurnLog } from './index.ts';
 
 const NEVER = new Promise<never>(() => undefined);
 
@@ -70,13 +78,14 @@ describe('/readyz', () => {
   );
 
   it('is 503 while a global limit is reached', async () => {
-    const metrics = createMetricRegistry();
-    let use = 3;
-    metrics.limit('rooms', { max: 3, use: () => use, isGlobal: true });
-    const gateway = createTestGateway(echo, { metrics });
-    expect(await ask(gateway)).toEqual(notReady('limit-reached: rooms'));
-    use = 2;
-    expect((await ask(gateway)).status).toBe(200);
+    const agent = createAgent();
+    const gateway = createTestGateway(agent.upstream, { limits: { liveTurns: 1 } });
+    const sse = openSse(await createUser(gateway, 'carl').post(chatBody('hi')));
+    const run = await agent.run();
+    expect(await ask(gateway)).toEqual(notReady('limit-reached: liveTurns'));
+    run.end();
+    await sse.ended;
+    await expect.poll(async () => (await ask(gateway)).status).toBe(200);
   });
 
   it("gives the application's own reasons, and never the words of an error", async () => {

@@ -62,7 +62,13 @@ export function createLimitMetrics(
   const refusals = new Map(
     REFUSING.map((name) => {
       const use = uses[name];
-      return [name, registry.limit(`sessions.${name}`, { max: limits[name], ...(use && { use }) })];
+      return [
+        name,
+        registry.limit(`sessions.${name}`, {
+          ...{ max: limits[name], isGlobal: name === 'sockets' },
+          ...(use && { use }),
+        }),
+      ];
     }),
   );
   return (limit) => refusals.get(limit)?.();
