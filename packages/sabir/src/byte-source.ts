@@ -7,8 +7,8 @@
 export interface ByteSink {
   /** False: write no more until `resume()` is called. */
   write(bytes: Uint8Array): boolean;
-  /** There is no more. */
-  end(): void;
+  /** Writes the last bytes, if there are any, whether it is ready or not; there is no more. */
+  end(last?: Uint8Array): void;
 }
 
 export interface ByteSource {
@@ -50,9 +50,10 @@ export function toByteResponse(
       stream?.enqueue(bytes);
       return (stream?.desiredSize ?? 0) > 0;
     },
-    end() {
+    end(last) {
       isOver = true;
       letGo();
+      if (last) stream?.enqueue(last);
       stream?.close();
     },
   };

@@ -1,4 +1,5 @@
 import { SabirError } from './errors.ts';
+import { hash128 } from './hash.ts';
 import type { Logger } from './translator.ts';
 import { withoutContent } from './without-content.ts';
 
@@ -51,14 +52,5 @@ function toLoggable(value: unknown, depth = 0): unknown {
 }
 
 function hashChatIds(text: string): string {
-  return text.replace(CHAT_ID, (id) => `chat_#${hash(id)}`);
-}
-
-/** FNV-1a, 32 bits: an id has far more, so nobody finds it from its hash. */
-function hash(text: string): string {
-  let sum = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) {
-    sum = Math.imul(sum ^ text.charCodeAt(i), 0x01000193);
-  }
-  return (sum >>> 0).toString(16).padStart(8, '0');
+  return text.replace(CHAT_ID, (id) => `chat_#${hash128(id).slice(0, 8)}`);
 }

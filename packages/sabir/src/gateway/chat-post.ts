@@ -7,6 +7,7 @@ import {
   NO_USER_MESSAGE,
   SabirError,
 } from '../errors.ts';
+import { hash128 } from '../hash.ts';
 import type { UIMessage } from '../message.ts';
 import type { Channel } from '../translator.ts';
 import type { Attachment, User } from '../turns/upstream.ts';
@@ -90,7 +91,7 @@ export async function toChatPost(
     attachments,
     messages,
     body,
-    requestId: await digest(JSON.stringify([user.id, trigger, ...which])),
+    requestId: hash128(JSON.stringify([user.id, trigger, ...which])),
     // A stock client that regenerates names no message, or the user's own.
     isWish:
       message.id === '' ||
@@ -151,9 +152,4 @@ function checkSizes(messages: UIMessage[], bytes: number, limits: SizeLimits): v
       `The body is larger than ${limits.bodyBytes} bytes without its files.`,
     );
   }
-}
-
-async function digest(text: string): Promise<string> {
-  const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

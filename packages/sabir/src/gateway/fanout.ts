@@ -1,4 +1,5 @@
 import type { Chunk } from '../chunks.ts';
+import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
 import { chunkBytes, OVERHEAD_BYTES } from '../turns/chunk-bytes.ts';
 import type { AnyTurnLog, LoggedChunk, TurnInfo } from '../turns/log.ts';
 import { findTurn } from './find-turn.ts';
@@ -78,7 +79,7 @@ export class Fanout {
   leave(viewer: TailViewer): void {
     this.#drop(viewer);
     if (--this.#members > 0) return;
-    this.#reading.abort();
+    this.#reading.abort(NO_LONGER_NEEDED);
     this.#options.onEmpty();
   }
 

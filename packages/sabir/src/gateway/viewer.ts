@@ -7,6 +7,7 @@ import {
   SIGN_IN_EXPIRED,
   VIEWER_TOO_SLOW,
 } from '../errors.ts';
+import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
 import { compactLogged } from '../turns/compact-logged.ts';
 import type { LoggedChunk, TurnInfo } from '../turns/log.ts';
 import { afterThisTick, startTimeout, startTimer, type Timer } from '../turns/timers.ts';
@@ -101,8 +102,7 @@ export class Viewer implements ByteSource, TailViewer {
   open(sink: ByteSink): void {
     this.#sink = sink;
     if (this.#isOver) {
-      if (this.#unsent) this.#write(this.#unsent);
-      sink.end();
+      sink.end(this.#unsent);
       return;
     }
     const { keepAliveMs, expiresAt, pausing } = this.#options;
@@ -293,11 +293,11 @@ export class Viewer implements ByteSource, TailViewer {
     this.isReady = this.#sink?.write(bytes) ?? false;
   }
 
-  #close(last: Bytes | undefined, how: Departure): void {
+  #close(bytes: Bytes | undefined, how: Departure): void {
     if (this.#isOver) return;
-    if (!this.#sink) this.#unsent = last;
-    else if (last && last.length > 0) this.#write(last);
-    this.#sink?.end();
+    const last = bytes && bytes.length > 0 ? bytes : undefined;
+    if (this.#sink) this.#sink.end(last);
+    else this.#unsent = last;
     this.#depart(how);
   }
 
@@ -313,7 +313,7 @@ export class Viewer implements ByteSource, TailViewer {
   }
 
   #stopReading(): void {
-    this.#reading?.abort();
+    this.#reading?.abort(NO_LONGER_NEEDED);
     this.#reading = undefined;
     this.#batches = undefined;
   }

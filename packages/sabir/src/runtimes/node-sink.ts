@@ -65,9 +65,14 @@ class NodeSink implements ByteSink {
     return !this.#isBlocked && this.#push();
   }
 
-  end(): void {
+  end(last?: Uint8Array): void {
     this.#isEnding = true;
+    // One call into the operating system for the last bytes and the end of the body.
+    const { socket } = this.#outgoing;
+    socket?.cork();
+    if (last) this.write(last);
     if (!this.#rest) this.#finish();
+    socket?.uncork();
   }
 
   /** The connection is gone, or the response is complete. */

@@ -1,5 +1,6 @@
 import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { forget } from '../forget.ts';
+import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
 import { startTimeout, type Timer } from './timers.ts';
 import type { Upstream, UpstreamSession, User } from './upstream.ts';
 
@@ -37,7 +38,7 @@ export function createSessionPool(
   function drop(key: string, entry: Entry): void {
     if (entries.get(key) === entry) entries.delete(key);
     entry.linger?.clear();
-    entry.giveUp.abort();
+    entry.giveUp.abort(NO_LONGER_NEEDED);
     void forget(() => entry.session?.close());
   }
 

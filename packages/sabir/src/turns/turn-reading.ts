@@ -1,6 +1,7 @@
 import type { Chunk } from '../chunks.ts';
 import { foldChunks } from '../fold.ts';
 import type { UIMessage } from '../message.ts';
+import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
 import type { AnyTurnLog } from './log.ts';
 
 /**
@@ -20,7 +21,7 @@ export async function readWritten(
     for (const { chunk } of batch) chunks.push(chunk);
     if (chunks.length >= stored) break;
   }
-  reading.abort();
+  reading.abort(NO_LONGER_NEEDED);
   return chunks;
 }
 

@@ -13,6 +13,7 @@ import {
   UPSTREAM_UNREACHABLE,
 } from '../errors.ts';
 import type { UIMessage } from '../message.ts';
+import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
 import type { TurnOutcome } from '../outcome.ts';
 import { createChunkTranslator } from '../sources/chunks/translate.ts';
 import type { Translator } from '../translator.ts';
@@ -172,7 +173,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   }
 
   function letGo(): void {
-    opening.abort();
+    opening.abort(NO_LONGER_NEEDED);
     late.clear();
     watchdog.clear();
     upstream.release();
