@@ -64,6 +64,8 @@ export class Fanout {
   #reading = new AbortController();
   #last: Chunk | undefined;
   #isOver = false;
+  /** It has seen the turn's end. */
+  hasEnded = false;
 
   constructor(options: FanoutOptions) {
     this.#options = options;
@@ -114,8 +116,8 @@ export class Fanout {
         this.#send(value);
       }
       this.#isOver = true;
-      const isWhole = this.#last?.type === 'finish' || (await this.hasEnded());
-      for (const viewer of this.#viewers()) viewer.end(isWhole);
+      this.hasEnded = this.#last?.type === 'finish' || (await this.isEnded());
+      for (const viewer of this.#viewers()) viewer.end(this.hasEnded);
     } catch (error) {
       this.#isOver = true;
       if (signal.aborted) return;
@@ -125,7 +127,7 @@ export class Fanout {
   }
 
   /** Whether the turn has ended, and not only its log. */
-  async hasEnded(): Promise<boolean> {
+  async isEnded(): Promise<boolean> {
     const { log, turn } = this.#options;
     return (await findTurn(log, turn.turnId, turn))?.outcome !== undefined;
   }

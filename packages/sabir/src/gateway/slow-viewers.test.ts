@@ -147,4 +147,26 @@ describe('a viewer that falls behind', () => {
     expect(textOf(slow.chunks())).toHaveLength(300_000);
     expect(slow.chunks().length).toBeLessThan(300);
   });
+
+  it('is let go when the log needs the room of the ended turn that it reads', async () => {
+    const log = memoryTurnLog({ retainedBytes: MEGABYTE, retentionMs: 0 });
+    const turn = await beginTurn(log);
+    await turn.writer.append(OPENING);
+    await write(turn, 700, () => delta('x'.repeat(1_000)));
+    const slow = view(turn, await turn.info());
+    await slow.pull();
+    await finish(turn);
+    // It may finish what it reads, though the log has forgotten the turn.
+    await slow.pull();
+    const next = await beginTurn(log);
+    await next.writer.append(OPENING);
+    await write(next, 700, () => delta('x'.repeat(1_000)));
+    const other = view(next, await next.info());
+    await other.pull();
+    await finish(next);
+    const chunks = await slow.readAll();
+    expect(verifyChunks(chunks)).toEqual([]);
+    expect(JSON.stringify(chunks)).toContain('viewer-too-slow');
+    expect(textOf(await other.readAll())).toHaveLength(700_000);
+  });
 });

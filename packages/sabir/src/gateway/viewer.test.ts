@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chunkSequences } from '../../test/arbitrary-chunks.ts';
 import { nextTick } from '../../test/running-turn.ts';
 import { beginTurn, view } from '../../test/viewing-turn.ts';
@@ -10,6 +10,8 @@ import { foldChunks } from '../fold.ts';
 import type { TurnLog } from '../turns/log.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import { verifyChunks } from '../verify.ts';
+import { createFrameEncoder } from './frame-encoder.ts';
+import { Viewer } from './viewer.ts';
 
 const START: Chunk[] = [{ type: 'start', messageId: 'm' }, { type: 'start-step' }];
 const OPEN: Chunk = { type: 'text-start', id: '1' };
@@ -154,6 +156,32 @@ describe('Viewer', () => {
     await turn.writer.close({ status: 'finished' });
     for (const chunks of await Promise.all(reading)) expect(chunks).toEqual(ALL);
     for (const { onDeparture } of viewers) expect(onDeparture.mock.calls).toEqual([['ended']]);
+  });
+});
+
+describe('viewers at the tail of a turn', () => {
+  it('are given the same bytes, not each a copy, on each wire', async () => {
+    const turn = await beginTurn();
+    const info = await turn.info();
+    const open = (client: 7 | 'portable') => {
+      const written: Uint8Array[] = [];
+      const viewer = new Viewer({
+        ...{ fanouts: turn.fanouts, turn: info, after: 0, isResuming: false },
+        encoder: createFrameEncoder(info, client),
+        ...{ keepAliveMs: 0, maxBacklogBytes: 1_000_000 },
+      });
+      viewer.open({ write: (bytes) => written.push(bytes) > 0, end: () => undefined });
+      viewer.resume();
+      onTestFinished(() => viewer.cancel());
+      return written;
+    };
+    const [one, other, third] = [open(7), open(7), open('portable')];
+    await turn.writer.append([...START, OPEN, delta('Hello')]);
+    await nextTick();
+    expect(one).toHaveLength(1);
+    expect(one[0]).toBe(other[0]);
+    expect(third).toHaveLength(1);
+    expect(third[0]).not.toBe(one[0]);
   });
 });
 

@@ -62,7 +62,7 @@ export class Viewer implements ByteSource, TailViewer {
   encoder: WireEncoder;
   cursor: number;
   isReady = false;
-  #options: ViewOptions;
+  #options: Omit<ViewOptions, 'encoder'>;
   #fanout: Fanout;
   #sink: ByteSink | undefined;
   /** The last bytes of one that was over before it was opened. */
@@ -86,8 +86,8 @@ export class Viewer implements ByteSource, TailViewer {
   #keepAlive: Timer | undefined;
   #expiry: Timer | undefined;
 
-  constructor(options: ViewOptions) {
-    const { encoder, after, turn, pausing, isResuming } = options;
+  constructor({ encoder, ...options }: ViewOptions) {
+    const { after, turn, pausing, isResuming } = options;
     this.#options = options;
     this.encoder = encoder;
     // What is sent may follow from what the client has seen already: then that is read too.
@@ -180,8 +180,7 @@ export class Viewer implements ByteSource, TailViewer {
     try {
       while (this.isReady && !this.#isAtTail && !this.#isOver) {
         if (this.#isTooSlow()) {
-          this.#options.onSlow?.();
-          this.letGo(VIEWER_TOO_SLOW);
+          this.#letGoAsSlow();
           break;
         }
         await this.#readOn();
@@ -208,6 +207,11 @@ export class Viewer implements ByteSource, TailViewer {
     return this.#isCompacting && compactBytes - this.#passed.compactBytes > most;
   }
 
+  #letGoAsSlow(): void {
+    this.#options.onSlow?.();
+    this.letGo(VIEWER_TOO_SLOW);
+  }
+
   async #readOn(): Promise<void> {
     const { fanouts, turn, after } = this.#options;
     if (!this.#batches) {
@@ -219,8 +223,11 @@ export class Viewer implements ByteSource, TailViewer {
     const { done, value } = await this.#batches.next();
     if (this.#isOver) return;
     if (done) {
-      const isWhole = this.#hasFinished || (await this.#fanout.hasEnded());
-      if (!this.#isOver) this.end(isWhole);
+      const isWhole = this.#hasFinished || (await this.#fanout.isEnded());
+      if (this.#isOver) return;
+      // The log no longer keeps a turn for a viewer that takes so long to read it.
+      if (!isWhole && this.#fanout.hasEnded) this.#letGoAsSlow();
+      else this.end(isWhole);
       return;
     }
     // What the viewers at the tail have not been given yet comes from there.

@@ -14,7 +14,10 @@ export type MemoryTurnLogOptions = {
   maxTurnBytes?: number;
   /** How long an ended turn can still be read. A minute unless set; 0 forgets it at once. */
   retentionMs?: number;
-  /** How much of ended turns is kept in all; the oldest go first. 64 MB unless set. */
+  /**
+   * How much of ended turns is kept in all, those included that a slow viewer still reads. The oldest go first.
+   * @default 64 MB
+   */
   retainedBytes?: number;
   /**
    * How much of running turns is kept in all. Past it no turn begins; past twice as much, the turn that writes fails.
@@ -33,6 +36,7 @@ export type MemoryTurnLogOptions = {
 
 /** One turn: readers hold on to it, so that they can finish a turn that the log has forgotten. */
 type Turn = ReadableTurn & {
+  readers: number;
   info: TurnInfo;
   chunks: Chunk[];
   chat: Chat;
@@ -67,6 +71,9 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   const liveInChat = createGroups<string, Turn>();
   /** In the order of their ends: retention is the same for all, so the first is due first. */
   const ended = new Set<Turn>();
+  /** Forgotten, and still read by somebody. */
+  const held = new Set<Turn>();
+  /** Of both. */
   let endedBytes = 0;
   let liveBytes = 0;
   let retentionTimer: Timer | undefined;
@@ -79,7 +86,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
 
   function forget(turn: Turn): void {
     const { chat, info } = turn;
-    if (ended.delete(turn)) endedBytes -= turn.bytes;
+    if (ended.delete(turn)) {
+      if (turn.readers > 0) held.add(turn);
+      else endedBytes -= turn.bytes;
+    }
     turns.delete(info.turnId);
     chat.turns.delete(turn);
     if (chat.byRequest.get(info.requestId) === turn) chat.byRequest.delete(info.requestId);
@@ -87,11 +97,22 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     else if (chat.latest === turn) chat.latest = [...chat.turns].at(-1);
   }
 
+  /** Its readers have left, or are cut off. */
+  function drop(turn: Turn): void {
+    if (!held.delete(turn)) return;
+    endedBytes -= turn.bytes;
+    turn.isLetGo = true;
+    // A reader whose client takes nothing would hold on to them.
+    turn.chunks = [];
+    wake(turn);
+  }
+
   /** Forgets what is due, then waits for the next. */
   function forgetEnded(): void {
     retentionTimer?.clear();
     retentionTimer = undefined;
     const time = elapsed();
+    for (const turn of held) if (endedBytes > retainedBytes) drop(turn);
     for (const turn of ended) {
       const due = turn.endedAt + retentionMs;
       if (due > time && endedBytes <= retainedBytes) {
@@ -99,6 +120,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
         return;
       }
       forget(turn);
+      if (endedBytes > retainedBytes) drop(turn);
     }
   }
 
@@ -196,6 +218,13 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
         return numberedFrom(this.chunks, seq, maxBytes);
       },
       bytes: 0,
+      readers: 0,
+      joined() {
+        this.readers++;
+      },
+      left() {
+        if (--this.readers === 0) drop(turn);
+      },
       isEnded: false,
       isLetGo: false,
       waiting: new Set(),
@@ -298,14 +327,14 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     async close() {
       isClosed = true;
       retentionTimer?.clear();
-      for (const turn of turns.values()) {
+      for (const turn of [...turns.values(), ...held]) {
         turn.leaseTimer?.clear();
         turn.isEnded = true;
         turn.isLetGo = true;
         wake(turn);
         turn.commands.end();
       }
-      for (const held of [turns, chats, ended, liveInSession, liveInChat]) held.clear();
+      for (const all of [turns, chats, ended, held, liveInSession, liveInChat]) all.clear();
       endedBytes = 0;
       liveBytes = 0;
     },
