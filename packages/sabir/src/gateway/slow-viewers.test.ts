@@ -28,11 +28,19 @@ async function startWatching() {
   return { turn, slow, other, reading };
 }
 
-async function write({ writer }: WrittenTurn, count: number, chunk: (n: number) => Chunk) {
+/** Resolves when all of it has passed at the turn's tail. */
+async function write(
+  { writer, fanouts, info }: WrittenTurn,
+  count: number,
+  chunk: (n: number) => Chunk,
+) {
+  let lastSeq = 0;
   for (let n = 0; n < count; n++) {
-    await writer.append([chunk(n)]);
+    lastSeq = await writer.append([chunk(n)]);
     if (n % 100 === 0) await nextTick();
   }
+  const fanout = fanouts.of(await info());
+  while (fanout.position < lastSeq) await nextTick();
 }
 
 /** Reads until it has seen the chunk of this number. */
