@@ -22,6 +22,7 @@ const ROOMS = [
   ],
   ['chunk-shapes.ts', 'outcome.ts', 'message.ts', 'json.ts', 'merge.ts', 'id.ts', 'errors.ts'],
   [
+    'roles.ts',
     'translator.ts',
     'accumulator-core.ts',
     'compact.ts',

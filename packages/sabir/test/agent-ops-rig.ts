@@ -87,7 +87,7 @@ export function agentOpsPerTest() {
       sessionId = 's',
     ): Promise<UpstreamSession> {
       const upstream = agentOpsUpstream({ url, WebSocket: SOCKETS.ws, settleMs: 300, ...options });
-      const session = await upstream.open({ sessionId, user: ann, signal: never() });
+      const session = await upstream.open({ sessionId, user: ann, role: 'owner', signal: never() });
       open.push(session);
       return session;
     },

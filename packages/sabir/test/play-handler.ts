@@ -13,7 +13,7 @@ export const tick = (ms = 0) => new Promise<void>((resolve) => setTimeout(resolv
 
 export async function openSession(handler: ChunkHandler): Promise<UpstreamSession> {
   const { signal } = new AbortController();
-  return asUpstream(handler).open({ sessionId: 's', user: USER, signal });
+  return asUpstream(handler).open({ sessionId: 's', user: USER, role: 'owner', signal });
 }
 
 function promptOf(given: Partial<Prompt> = {}): Prompt {

@@ -32,7 +32,7 @@ async function setUp(driver: AgentDriver, cutOf: () => number | undefined) {
     await runner.close();
     await Promise.all(proxies.map((proxy) => proxy.close()));
   });
-  const open = () => upstream.open({ sessionId: 's', user: ann, signal: never() });
+  const open = () => upstream.open({ sessionId: 's', user: ann, role: 'owner', signal: never() });
   return { chain, runnerSide, gatewaySide, open, cuts: () => proxies.map(({ cuts }) => cuts) };
 }
 

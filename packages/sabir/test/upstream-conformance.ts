@@ -52,7 +52,7 @@ export function describeUpstream(
     let rig: UpstreamRig;
     let sessions: UpstreamSession[];
     const open = async (user = ann, sessionId = 's') => {
-      const session = await rig.upstream.open({ sessionId, user, signal: never() });
+      const session = await rig.upstream.open({ sessionId, user, role: 'owner', signal: never() });
       sessions.push(session);
       return session;
     };
@@ -69,7 +69,12 @@ export function describeUpstream(
     describe('open', () => {
       if (hasConnection) {
         it('rejects with a reason when the agent cannot be reached', async () => {
-          const opening = rig.unreachable?.open({ sessionId: 's', user: ann, signal: never() });
+          const opening = rig.unreachable?.open({
+            sessionId: 's',
+            user: ann,
+            role: 'owner',
+            signal: never(),
+          });
           const error = await opening?.catch((reason: unknown) => reason);
           expect(error).toBeInstanceOf(Error);
           expect((error as Error).message).not.toBe('');
@@ -77,7 +82,12 @@ export function describeUpstream(
 
         it('gives up when the signal aborts', async () => {
           const giveUp = new AbortController();
-          const opening = rig.hanging?.open({ sessionId: 's', user: ann, signal: giveUp.signal });
+          const opening = rig.hanging?.open({
+            sessionId: 's',
+            user: ann,
+            role: 'owner',
+            signal: giveUp.signal,
+          });
           const outcome = opening?.then(
             () => 'open',
             () => 'rejected',
@@ -89,7 +99,9 @@ export function describeUpstream(
 
       it('gives up when the signal has aborted already', async () => {
         const signal = AbortSignal.abort();
-        await expect(rig.upstream.open({ sessionId: 's', user: ann, signal })).rejects.toThrow();
+        await expect(
+          rig.upstream.open({ sessionId: 's', user: ann, role: 'owner', signal }),
+        ).rejects.toThrow();
         await until(() => rig.held() === 0);
       });
     });

@@ -1,7 +1,7 @@
 /** Who may come in, by what they show. */
 import { jwtAuth } from '../gateway/index.ts';
-import type { Role } from '../gateway/options.ts';
 import { isOwnPage } from '../gateway/origin.ts';
+import type { Role } from '../roles.ts';
 import { refuseRebound } from '../runtimes/loopback.ts';
 import type { User } from '../turns/upstream.ts';
 import { findSecret } from './secrets.ts';

@@ -1,4 +1,3 @@
-import { isObject } from '../chunk-shapes.ts';
 import {
   NOT_FOUND,
   NOT_SIGNED_IN,
@@ -6,15 +5,13 @@ import {
   SabirError,
   TOO_MANY_REQUESTS,
 } from '../errors.ts';
-import type { AnswerBy } from '../turns/question.ts';
+import { isAtLeast, type Role } from '../roles.ts';
 import type { User } from '../turns/upstream.ts';
 import { contractChatOf } from './contract-chat.ts';
 import type { RunHook } from './hook-error.ts';
-import type { AdmitContext, ChatGatewayOptions, Role } from './options.ts';
+import type { AdmitContext, ChatGatewayOptions } from './options.ts';
 import { isTrustedPage } from './origin.ts';
 import type { Visit } from './visit.ts';
-
-const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
 
 /**
  * Who this is, and that they may do this here. What somebody may not do looks exactly like what
@@ -51,7 +48,7 @@ export function createGuard(
   async function permit(user: User, sessionId: string, needed: Role): Promise<Admitted> {
     await checkSwitch(user, sessionId);
     const role = await runHook('access', () => options.access(user, sessionId));
-    if (!role || !(RANKS[role] >= RANKS[needed])) throw new SabirError(NOT_FOUND);
+    if (!role || !isAtLeast(role, needed)) throw new SabirError(NOT_FOUND);
     return { user, role };
   }
 
@@ -86,26 +83,7 @@ function checkId({ id }: User): void {
 export type Admitted = { user: User; role: Role };
 
 export function mayStop(role: Role): boolean {
-  return RANKS[role] >= RANKS.collaborator;
-}
-
-/** Whether a question is for them. What cannot be understood is left to the owner, not to everybody. */
-export function mayAnswer(answerBy: unknown, { user, role }: Admitted): boolean {
-  if (answerBy === undefined) return mayStop(role);
-  if (!isAnswerBy(answerBy)) return role === 'owner';
-  const { role: needed = 'collaborator', userId = user.id } = answerBy;
-  return RANKS[role] >= RANKS[needed] && userId === user.id;
-}
-
-/** A field nobody knows may be meant to keep somebody out. */
-function isAnswerBy(value: unknown): value is AnswerBy {
-  if (!isObject(value)) return false;
-  const { role, userId, ...unknown } = value;
-  return (
-    (role === undefined || role === 'collaborator' || role === 'owner') &&
-    (userId === undefined || (typeof userId === 'string' && userId !== '')) &&
-    Object.keys(unknown).length === 0
-  );
+  return isAtLeast(role, 'collaborator');
 }
 
 export type SessionRecord = {

@@ -57,8 +57,8 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
     if (!last) return undefined;
     let isTaken = true;
     for (const { approvalId, answer } of open) {
-      isTaken =
-        (await handOver(turn, { type: 'answer', questionId: approvalId, answer })) && isTaken;
+      const command = { type: 'answer', questionId: approvalId, answer } as const;
+      isTaken = (await handOver(turn, command, place)) && isTaken;
     }
     const now = isTaken ? undefined : await runner.find(turn.turnId, place);
     // It has ended meanwhile: with an answer of somebody else's, or without any.

@@ -6,10 +6,11 @@ import {
   QUESTION_EXPIRED,
   SabirError,
 } from '../errors.ts';
+import { mayAnswer } from '../roles.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import { hasExpired, type Question, questionOf } from '../turns/question.ts';
 import { withoutContent } from '../without-content.ts';
-import { type Admitted, mayAnswer } from './access.ts';
+import type { Admitted } from './access.ts';
 
 /** How an answer fared: accepted, or too late. */
 export type AnswerVerdict =
@@ -43,9 +44,13 @@ export type Answering = ReturnType<typeof createAnswering>;
  */
 export function createAnswering(log: AnyTurnLog) {
   /** Gives it to whoever runs the turn, if it is the first; whether it counts, the log tells. */
-  async function handOver({ turnId }: TurnInfo, command: Answer): Promise<boolean> {
+  async function handOver(
+    { turnId }: TurnInfo,
+    command: Answer,
+    { user, role }: Admitted,
+  ): Promise<boolean> {
     try {
-      return await log.command(turnId, command);
+      return await log.command(turnId, { ...command, by: { userId: user.id, role } });
     } catch (error) {
       // A store's error may quote the answer that it could not take.
       throw new SabirError(LOG_FAILED, undefined, { cause: withoutContent(error) });
@@ -78,7 +83,7 @@ export function createAnswering(log: AnyTurnLog) {
       // Whoever runs it may not have looked at the clock yet.
       if (hasExpired(question)) return EXPIRED;
       // A turn that takes no commands any more has ended: what follows tells how the question does.
-      isTaken = await handOver(turn, command);
+      isTaken = await handOver(turn, command, who);
     }
     if (!question) return undefined;
     if (!signal.aborted) return { ...EXPIRED, isLeft: true };

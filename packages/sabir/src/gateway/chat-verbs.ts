@@ -1,10 +1,11 @@
 import { toByteResponse } from '../byte-source.ts';
 import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
+import { mayAnswer } from '../roles.ts';
 import type { Channel, Logger } from '../translator.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import type { Question } from '../turns/question.ts';
 import { withoutContent } from '../without-content.ts';
-import { mayAnswer, mayStop } from './access.ts';
+import { mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
 import type { Admission, Seat } from './admission.ts';
 import type { AnsweringPost } from './answer-approvals.ts';

@@ -1,5 +1,6 @@
 import { BAD_REQUEST, NOT_FOUND, SabirError } from '../errors.ts';
 import { createId } from '../id.ts';
+import type { Role } from '../roles.ts';
 import type { User } from '../turns/upstream.ts';
 import { addressKeyOf } from './address.ts';
 import type { Caller } from './admission.ts';
@@ -13,7 +14,7 @@ import {
   userCaller,
 } from './chat-route.ts';
 import { contractSessionOf, isMinted } from './contract-chat.ts';
-import type { ContractRoute, Role } from './options.ts';
+import type { ContractRoute } from './options.ts';
 import type { Visit } from './visit.ts';
 
 /** The user of every request on a public route. */

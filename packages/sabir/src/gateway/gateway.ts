@@ -138,11 +138,12 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     visit: Visit,
     use: (session: UpstreamSession, user: User) => Promise<T>,
   ): Promise<T> {
-    const { user } = await guard.permitRequest(visit.request, sessionId, 'viewer');
+    const { user, role } = await guard.permitRequest(visit.request, sessionId, 'viewer');
     const seat = admission.takeSeat(userCaller(user));
     let lease: SessionLease | undefined;
     try {
-      lease = await runner.lease(sessionId, user, AbortSignal.timeout(timing.connectMs));
+      const signal = AbortSignal.timeout(timing.connectMs);
+      lease = await runner.lease({ sessionId, user, role }, signal);
       if (closing) throw new SabirError(SHUTTING_DOWN);
       return await use(lease.session, user);
     } catch (error) {

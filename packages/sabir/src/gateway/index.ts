@@ -1,4 +1,5 @@
 export { createMetricRegistry, type LimitUse, type MetricRegistry } from '../metrics.ts';
+export type { AnswerBy, Role } from '../roles.ts';
 export {
   asUpstream,
   type ChunkTurn,
@@ -15,7 +16,6 @@ export type {
   TurnWriter,
 } from '../turns/log.ts';
 export { type MemoryTurnLogOptions, memoryTurnLog } from '../turns/memory.ts';
-export type { AnswerBy } from '../turns/question.ts';
 export type { FinishedTurn } from '../turns/turn-options.ts';
 export type {
   Attachment,
@@ -41,7 +41,6 @@ export type {
   GatewayRoutes,
   GatewayTiming,
   OnboardingBody,
-  Role,
   RouteMeta,
 } from './options.ts';
 export type {

@@ -1,13 +1,11 @@
 import type { MetricRegistry } from '../metrics.ts';
+import type { Role } from '../roles.ts';
 import type { Logger } from '../translator.ts';
 import type { AnyTurnLog } from '../turns/log.ts';
 import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
 import type { Cors } from './cors.ts';
 import type { Telemetry } from './telemetry.ts';
-
-/** What somebody may do in a session; each may do what those before it may. */
-export type Role = 'viewer' | 'collaborator' | 'owner';
 
 export type GatewayTiming = TurnTiming & {
   /** How often a silent stream says that it is alive. */

@@ -41,14 +41,14 @@ export function createRestoring(options: RestoringOptions) {
 
   /** No session is opened where nothing could wait. */
   async function findWaiting(place: Place): Promise<Waiting | undefined> {
-    const { upstream, sessionId, user, chatId } = place;
+    const { upstream, sessionId, user, role, chatId } = place;
     const { connectMs } = timing;
     const agent = await askAgent(connectMs, async () =>
       typeof upstream === 'function' ? upstream(sessionId) : upstream,
     );
     if (!agent.canWait) return undefined;
     const signal = AbortSignal.timeout(connectMs);
-    const { session, release } = await runner.lease(sessionId, user, signal, upstream);
+    const { session, release } = await runner.lease({ sessionId, user, role }, signal, upstream);
     try {
       const chat = { chatId, chatKey: chatKeyOf(place), user };
       const found = await askAgent(connectMs, async () => session.waiting?.(chat));

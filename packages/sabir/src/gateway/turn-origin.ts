@@ -1,4 +1,5 @@
 import { isObject } from '../chunk-shapes.ts';
+import { isRole, type Role } from '../roles.ts';
 import type { Channel } from '../translator.ts';
 import type { Attachment, Prompt, User } from '../turns/upstream.ts';
 import type { RouteName } from './options.ts';
@@ -12,6 +13,7 @@ export type TurnOrigin = {
   /** What the agent knows the session as. */
   sessionId: string;
   user: User;
+  role: Role;
   channel?: Channel;
   isRestored?: true;
   /** The trace of the gateway that began it. */
@@ -26,13 +28,13 @@ const MOST_KEPT = 1_000_000;
 export function toOrigin(
   route: RouteName,
   prompt: Omit<Prompt, 'turnId' | 'messageId'>,
-  keepUser: (user: User) => User,
+  { role, keepUser }: { role: Role; keepUser: (user: User) => User },
 ): TurnOrigin {
   const { sessionId, user, channel, isRestored, traceparent, text, attachments, body } = prompt;
   const asked = { text, attachments, body };
   const isSmall = JSON.stringify(asked).length <= MOST_KEPT;
   return {
-    ...{ route, sessionId, user: keepUser(user) },
+    ...{ route, sessionId, user: keepUser(user), role },
     ...(channel && { channel }),
     ...(isRestored && { isRestored }),
     ...(traceparent && { traceparent }),
@@ -43,7 +45,8 @@ export function toOrigin(
 /** Nothing of what another version may have kept there. */
 export function readOrigin(origin: unknown): TurnOrigin | undefined {
   if (!isObject(origin)) return undefined;
-  const { route, sessionId, user } = origin;
-  const isOne = typeof route === 'string' && typeof sessionId === 'string' && isObject(user);
+  const { route, sessionId, user, role } = origin;
+  const isPlaced = typeof route === 'string' && typeof sessionId === 'string';
+  const isOne = isPlaced && isObject(user) && isRole(role);
   return isOne && typeof user.id === 'string' ? (origin as TurnOrigin) : undefined;
 }

@@ -1,5 +1,6 @@
 import { type ErrorKind, SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { createId } from '../id.ts';
+import type { Role } from '../roles.ts';
 import type { Channel } from '../translator.ts';
 import type { TakenOver } from '../turns/catch-up.ts';
 import { createGroups } from '../turns/groups.ts';
@@ -9,7 +10,7 @@ import { createSessionPool, type SessionLease, type SessionPool } from '../turns
 import { startTimer } from '../turns/timers.ts';
 import { runTurn } from '../turns/turn.ts';
 import type { FinishedTurn, Turn, TurnOptions } from '../turns/turn-options.ts';
-import type { Prompt, User } from '../turns/upstream.ts';
+import type { Prompt, SessionIdentity, User } from '../turns/upstream.ts';
 import { within } from '../within.ts';
 import { withoutContent } from '../without-content.ts';
 import type { Admission } from './admission.ts';
@@ -47,6 +48,8 @@ type Running = {
   /** When the agent was asked, here. */
   startedAt: number;
   prompt: Omit<Prompt, 'turnId'>;
+  /** What its user may do in the session. */
+  role: Role;
   upstream: UpstreamOption;
   /** The request that it was asked by. */
   requestId?: string;
@@ -120,14 +123,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 
   /** For what is asked of a session beside its turns. */
   async function lease(
-    sessionId: string,
-    user: User,
+    identity: SessionIdentity,
     signal: AbortSignal,
     upstream: UpstreamOption = options.upstream,
   ): Promise<SessionLease> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     try {
-      return await poolOf(upstream).lease(sessionId, user, signal);
+      return await poolOf(upstream).lease(identity, signal);
     } catch (cause) {
       if (isClosing) throw new SabirError(SHUTTING_DOWN);
       metrics.openFailures.add();
@@ -205,7 +207,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   ): Promise<{ turn: TurnInfo; isNew: boolean }> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
-    const { user, sessionId, chatId, upstream } = place;
+    const { user, role, sessionId, chatId, upstream } = place;
     const asked = {
       ...{ sessionId, chatId, chatKey: chatKeyOf(place), user, text, attachments, messages, body },
       ...(channel && { channel }),
@@ -217,7 +219,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const trace = telemetry && traceTurn(telemetry, traced, logger);
     const { traceparent } = trace ?? {};
     const origin =
-      log.onOrphan && toOrigin(route, { ...asked, ...(traceparent && { traceparent }) }, keepUser);
+      log.onOrphan &&
+      toOrigin(route, { ...asked, ...(traceparent && { traceparent }) }, { role, keepUser });
     const isKept = origin?.asked !== undefined;
     const info: BeginTurn = {
       ...{ sessionId: place.logSession, chatId, requestId: post.requestId, messageId },
@@ -252,7 +255,18 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       onEnd?.();
     };
     runHere({
-      ...{ writer, info: known, startedAt, prompt, upstream, requestId, isKept, trace, release },
+      ...{
+        writer,
+        info: known,
+        startedAt,
+        prompt,
+        role,
+        upstream,
+        requestId,
+        isKept,
+        trace,
+        release,
+      },
     });
     return { turn: { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 }, isNew: true };
   }
@@ -293,7 +307,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         ...(trace?.traceparent && { traceparent: trace.traceparent }),
         ...(options.errorText && { errorText: (error) => options.errorText?.(error) ?? '' }),
       },
-      open: (signal) => poolOf(upstream).lease(sessionId, user, signal),
+      open: (signal) => poolOf(upstream).lease({ sessionId, user, role: running.role }, signal),
       onUnreachable: () => metrics.openFailures.add(),
       onTaken() {
         forget();
@@ -347,7 +361,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const kept = readOrigin(origin);
     if (!kept) return false;
     metrics.takeovers.add();
-    const { sessionId, route, user, channel, isRestored, asked, traceparent } = kept;
+    const { sessionId, route, user, role, channel, isRestored, asked, traceparent } = kept;
     const { text = '', attachments = [], body = {} } = asked ?? {};
     const { turnId: _, lastSeq, startedAt: __, ...info } = turn;
     const { chatId, messageId } = info;
@@ -357,6 +371,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     runHere({
       writer,
       info,
+      role,
       startedAt,
       trace: telemetry && traceTurn(telemetry, traced, logger),
       prompt: {

@@ -82,10 +82,11 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
     ...options.sessions,
     store,
     metrics,
-    authenticate: (request) => passes.read(tokenOf(request)) ?? authenticate(request),
+    authenticate,
     access,
+    admitGateway: (request, sessionId) => passes.read(tokenOf(request), sessionId),
     admitRunner: (request, sessionId) =>
-      tokenOf(request) === passes.runner || (options.admitRunner?.(request, sessionId) ?? false),
+      passes.isRunner(tokenOf(request)) || (options.admitRunner?.(request, sessionId) ?? false),
     onRunnerWanted: (sessionId) => runners.call(sessionId),
     onSessionClosed: (sessionId) => runners.dismiss(sessionId),
     ...(logger && { logger }),

@@ -1,6 +1,7 @@
 import type { Chunk, ChunkType } from '../chunks.ts';
 import { toErrorText } from '../errors.ts';
 import type { UIMessage } from '../message.ts';
+import type { AnswerBy } from '../roles.ts';
 import { toDecision } from '../sources/openai-agents/approvals.ts';
 import { createChunkReader, type KnownCall } from './chunk-reader.ts';
 import type { AgentDriver, DriverAnswer, DriverEvent, DriverPrompt } from './driver.ts';
@@ -83,6 +84,9 @@ async function* answerPrompt(
   let open: (() => DriverChunks | Promise<DriverChunks>) | undefined = () => answer(prompt);
   while (open) {
     const asked: Asked[] = [];
+    /** What the source's own questions say about calls, and requests that wait for that. */
+    const terms = new Map<string, QuestionTerms>();
+    const requests: ApprovalRequest[] = [];
     for await (const chunk of readUntilAborted<{ type: string }>(open, signal)) {
       const { type } = chunk ?? {};
       if (type === 'error') {
@@ -90,16 +94,23 @@ async function* answerPrompt(
         throw new Error((chunk as { errorText?: string }).errorText || toErrorText(undefined));
       }
       if (type === 'abort') {
-        asked.length = 0;
+        asked.length = requests.length = 0;
         break;
       }
-      // It is asked for here, by the request that comes with it.
-      if (proceed && isCallQuestion(chunk)) continue;
+      if (proceed && isCallQuestion(chunk)) {
+        // The question is asked by the request for its call, which may come before or after it.
+        terms.set(chunk.data.toolCallId, chunk.data);
+        for (const request of takeOf(chunk.data.toolCallId, requests)) asked.push(ask(request));
+        continue;
+      }
       if (type === 'usage' || type === 'status' || type === 'event') yield chunk as BesideChunks;
       else yield* reader.push(chunk);
-      if (proceed && isRequest(chunk)) asked.push(ask(chunk, reader.call(chunk.toolCallId)));
+      if (!proceed || !isRequest(chunk)) continue;
+      if (terms.has(chunk.toolCallId)) asked.push(ask(chunk));
+      else requests.push(chunk);
     }
     if (signal.aborted) return;
+    for (const request of requests) asked.push(ask(request));
     yield* reader.endStream();
     open = undefined;
     if (!proceed || asked.length === 0) break;
@@ -109,19 +120,27 @@ async function* answerPrompt(
       if (!approved) reader.refuse(callId, reason);
     }
     open = () => proceed(approvals, prompt, toMessage(approvals, prompt));
+
+    function ask({ approvalId, toolCallId: callId }: ApprovalRequest): Asked {
+      const call = reader.call(callId);
+      const { answerBy, expiresAt } = terms.get(callId) ?? {};
+      const answer = prompt.ask({
+        ...{ text: toQuestion(call), options: [...CHOICES], callId },
+        // Whatever it is: what cannot be understood is the owner's.
+        ...(answerBy !== undefined && { answerBy: answerBy as AnswerBy }),
+        ...(typeof expiresAt === 'number' && { expiresInMs: expiresAt - Date.now() }),
+      });
+      answer.catch(() => {
+        // Nobody waits for it if the stream fails first.
+      });
+      return { approvalId, callId, call, answer };
+    }
   }
   yield* reader.end();
-
-  function ask({ approvalId, toolCallId: callId }: ApprovalRequest, call: KnownCall): Asked {
-    const text = toQuestion(call);
-    const answer = prompt.ask({ text, options: [...CHOICES], callId });
-    answer.catch(() => {
-      // Nobody waits for it if the stream fails first.
-    });
-    return { approvalId, callId, call, answer };
-  }
 }
 
+/** Who may answer the question about a call, and until when. */
+type QuestionTerms = { toolCallId: string; answerBy?: unknown; expiresAt?: unknown };
 type ApprovalRequest = { approvalId: string; toolCallId: string };
 
 /** Not one that the agent has answered by itself. */
@@ -130,9 +149,15 @@ function isRequest(chunk: unknown): chunk is ApprovalRequest {
   return type === 'tool-approval-request' && isAutomatic !== true;
 }
 
-function isCallQuestion(chunk: unknown): boolean {
+function isCallQuestion(chunk: unknown): chunk is { data: QuestionTerms } {
   const { type, data } = (chunk ?? {}) as { type?: string; data?: { toolCallId?: unknown } };
   return type === 'data-question' && typeof data?.toolCallId === 'string';
+}
+
+/** Takes the requests for this call out of the list. */
+function takeOf(callId: string, requests: ApprovalRequest[]): ApprovalRequest[] {
+  const at = requests.findIndex(({ toolCallId }) => toolCallId === callId);
+  return at < 0 ? [] : requests.splice(at, 1);
 }
 
 function toQuestion({ toolName, input }: KnownCall): string {

@@ -54,7 +54,8 @@ export function startDriverTurn(options: DriverTurnOptions) {
   };
 
   function ask(question: DriverQuestion): Promise<DriverAnswer> {
-    const { text, options: choices, callId, questionId = createId(), expiresInMs } = question;
+    const { text, options: choices, callId, questionId = createId() } = question;
+    const { expiresInMs, answerBy } = question;
     if (signal.aborted) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<DriverAnswer>();
     const onAbort = () => reject(signal.reason);
@@ -67,6 +68,7 @@ export function startDriverTurn(options: DriverTurnOptions) {
       ...{ type: 'question', turnId, questionId, text },
       ...(choices && { options: choices }),
       ...(callId !== undefined && { callId }),
+      ...(answerBy !== undefined && { answerBy }),
       ...(expiresInMs !== undefined && { expiresAt: Date.now() + expiresInMs }),
     });
     return promise;

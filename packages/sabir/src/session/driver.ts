@@ -1,5 +1,6 @@
 import type { UIMessage } from '../message.ts';
 import type { Usage } from '../outcome.ts';
+import type { AnswerBy } from '../roles.ts';
 import type { AgentStatus } from '../sources/agent-ops/index.ts';
 import type { Channel, Logger } from '../translator.ts';
 import type { Attachment } from '../turns/upstream.ts';
@@ -46,6 +47,8 @@ export type DriverQuestion = {
   questionId?: string;
   /** How long people have. Default: the session's. */
   expiresInMs?: number;
+  /** Who may answer. Default: whoever may send a prompt. */
+  answerBy?: AnswerBy;
 };
 
 export type DriverAnswer =

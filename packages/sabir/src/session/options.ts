@@ -1,8 +1,7 @@
 import type { Logger } from '../translator.ts';
 import type { SessionStorage } from './storage.ts';
 
-/** What somebody may do in a session; each may do what those before it may. */
-export type SessionRole = 'viewer' | 'collaborator' | 'owner';
+export type { Role as SessionRole } from '../roles.ts';
 
 /** As much of a socket as a session needs, whatever platform it is on. */
 export interface SessionSocket {

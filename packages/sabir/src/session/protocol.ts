@@ -6,6 +6,7 @@
  * turn's channel, and `seq`: its place in the turn, from 1 and without gaps. Whoever lost a
  * connection says `follow` with the last `seq` it has seen and is told what came after.
  */
+import type { AnswerBy, Role } from '../roles.ts';
 import type { SessionMessage, SessionStatus, ToolCallState } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
 
@@ -35,7 +36,13 @@ export type ClientMessage =
   | { type: 'withdraw'; promptId: string }
   /** Stops this turn, or the one that answers this prompt; without an id, whichever runs. */
   | { type: 'abort'; turnId?: string; promptId?: string }
-  | { type: 'answer'; questionId: string; answer: string | boolean }
+  | {
+      type: 'answer';
+      questionId: string;
+      answer: string | boolean;
+      /** Who answers: only a gateway that the session believes may say so. */
+      by?: { userId: string; role: Role };
+    }
   /** Asks for a turn's events after this one. */
   | { type: 'follow'; turnId: string; after?: number }
   | { type: 'ping' };
@@ -111,6 +118,8 @@ export type QuestionEvent = {
   expiresAt?: number;
   /** The tool call that waits for the answer. */
   callId?: string;
+  /** Who may answer. Default: whoever may send a prompt. */
+  answerBy?: AnswerBy;
 };
 
 /** From a runner to its session, in a turn. */

@@ -1,5 +1,6 @@
 import { BAD_REQUEST, type ErrorKind } from '../errors.ts';
 import { createJsonMeter } from '../json-limits.ts';
+import { isRole } from '../roles.ts';
 import type { Channel } from '../translator.ts';
 import { type ClientMessage, EXPIRED_ANSWER, type FileAttachment } from './protocol.ts';
 
@@ -33,8 +34,10 @@ const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
     (content !== '' || (Array.isArray(attachments) && attachments.length > 0)),
   withdraw: ({ promptId }) => isId(promptId),
   abort: ({ turnId, promptId }) => isOptional(turnId, isId) && isOptional(promptId, isId),
-  answer: ({ questionId, answer }) =>
-    isId(questionId) && (typeof answer === 'boolean' || (isString(answer) && isFit(answer))),
+  answer: ({ questionId, answer, by }) =>
+    isId(questionId) &&
+    isOptional(by, isAnswerer) &&
+    (typeof answer === 'boolean' || (isString(answer) && isFit(answer))),
   follow: ({ turnId, after }) => isId(turnId) && isOptional(after, Number.isSafeInteger),
   ping: () => true,
 };
@@ -44,6 +47,11 @@ const MAX_ANSWER_LENGTH = 64_000;
 /** That nobody has answered is for the clock to say. */
 function isFit(answer: string): boolean {
   return answer.length <= MAX_ANSWER_LENGTH && answer !== EXPIRED_ANSWER;
+}
+
+function isAnswerer(value: unknown): boolean {
+  const { userId, role } = Object(value);
+  return isString(userId) && userId !== '' && isRole(role);
 }
 
 function areFiles(value: unknown): boolean {

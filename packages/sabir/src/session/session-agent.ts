@@ -1,6 +1,7 @@
 import {
   BODY_TOO_LARGE,
   LOG_FAILED,
+  MAY_NOT_ANSWER,
   MAY_ONLY_WATCH,
   NOT_FOUND,
   NOT_QUEUED,
@@ -11,6 +12,7 @@ import {
   SHUTTING_DOWN,
 } from '../errors.ts';
 import { createId } from '../id.ts';
+import { mayAnswer } from '../roles.ts';
 import { toSafeLogger } from '../safe-logger.ts';
 import type { SessionMessage } from '../sources/agent-ops/index.ts';
 import type { Channel } from '../translator.ts';
@@ -40,6 +42,7 @@ import type { StoredTurn, TurnInfo } from './storage.ts';
 import { nameOf } from './turn-messages.ts';
 
 type PromptMessage = Extract<ClientMessage, { type: 'prompt' }>;
+type AnswerMessage = Extract<ClientMessage, { type: 'answer' }>;
 
 /** What somebody who may only watch may say. */
 const HARMLESS: ReadonlySet<string> = new Set(['ping', 'follow']);
@@ -256,7 +259,7 @@ export class SessionAgent {
         this.#abort(client, message);
         break;
       case 'answer':
-        this.#answer(client, message.questionId, message.answer);
+        this.#answer(client, message);
         break;
       case 'follow':
         this.#follow(client, message.turnId, message.after ?? 0);
@@ -357,11 +360,14 @@ export class SessionAgent {
     else this.#tellStanding(client, turn);
   }
 
-  #answer(client: Client, questionId: string, answer: string | boolean): void {
+  #answer(client: Client, { questionId, answer, by }: AnswerMessage): void {
     const { questions } = this.#turns;
     const question = questions.find(questionId);
     const turn = this.#options.storage.turnInfo(question.turnId);
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
+    const { answerBy } = question.event as { answerBy?: unknown };
+    const who = client.isGateway && by ? { user: { id: by.userId }, role: by.role } : client;
+    if (!mayAnswer(answerBy, who)) throw new SabirError(MAY_NOT_ANSWER);
     this.#turns.answered(questions.answer(question, answer));
   }
 

@@ -118,7 +118,7 @@ export function createTurnRecord() {
   function ask(event: QuestionEvent): void {
     const asked = toAsked(event);
     if (!asked) return;
-    const { questionId, text, options, callId } = asked;
+    const { questionId, text, options, callId, answerBy } = asked;
     const known = questions.get(questionId);
     if (known && known.status !== 'open') return;
     const question =
@@ -127,6 +127,7 @@ export function createTurnRecord() {
     question.text = text;
     if (options) question.options = options;
     if (callId !== undefined) question.callId = callId;
+    if (answerBy !== undefined) question.answerBy = answerBy;
     if (asked.expiresAt !== undefined && event.expiresAt !== undefined) {
       question.expiresAt = event.expiresAt;
     }

@@ -7,12 +7,19 @@
 import type { Chunk } from '../chunks.ts';
 import type { LimitUse } from '../metrics.ts';
 import type { TurnOutcome } from '../outcome.ts';
+import type { Role } from '../roles.ts';
 
 /** A chunk and its place: the first of a turn is 1, and there are no gaps. */
 export type LoggedChunk = { seq: number; chunk: Chunk };
 
 export type Stop = { type: 'stop'; reason?: string };
-export type Answer = { type: 'answer'; questionId: string; answer: unknown };
+export type Answer = {
+  type: 'answer';
+  questionId: string;
+  answer: unknown;
+  /** Who answers, and as what. */
+  by?: { userId: string; role: Role };
+};
 export type TurnCommand = Stop | Answer;
 
 export type BeginTurn = {

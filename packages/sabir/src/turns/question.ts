@@ -1,9 +1,6 @@
 import { isObject } from '../chunk-shapes.ts';
 import type { Chunk } from '../chunks.ts';
 
-/** Whom a question is for: somebody of at least that role, and that very user if one is named. */
-export type AnswerBy = { role?: 'collaborator' | 'owner'; userId?: string };
-
 /** What a `data-question` part tells. */
 export type Question = {
   questionId: string;

@@ -2,11 +2,17 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { nextTick } from '../../test/running-turn.ts';
 import { type ScriptedOpen, scriptedUpstream } from '../../test/scripted-upstream.ts';
 import { watchTimers } from '../../test/watch-timers.ts';
+import type { Role } from '../roles.ts';
 import { createSessionPool } from './session-pool.ts';
+import type { User } from './upstream.ts';
 
 const ANN = { id: 'ann' };
 const BOB = { id: 'bob' };
 const { signal: patient } = new AbortController();
+
+const identity = (sessionId: string, user: User, role: Role = 'owner') => ({
+  ...{ sessionId, user, role },
+});
 
 function start(lingerMs = 1_000) {
   const upstream = scriptedUpstream();
@@ -26,7 +32,7 @@ function start(lingerMs = 1_000) {
 
 async function leaseOpen({ pool, opened, opens }: ReturnType<typeof start>) {
   const n = opens.length;
-  const leasing = pool.lease('s', ANN, patient);
+  const leasing = pool.lease(identity('s', ANN), patient);
   const open = await opened(n);
   open.succeed();
   return { ...(await leasing), open };
@@ -37,12 +43,12 @@ afterEach(() => void vi.useRealTimers());
 describe('createSessionPool', () => {
   it('shares a session between all turns of one identity, opened once', async () => {
     const { pool, opens, opened } = start();
-    const leasing = Array.from({ length: 5 }, () => pool.lease('s', ANN, patient));
+    const leasing = Array.from({ length: 5 }, () => pool.lease(identity('s', ANN), patient));
     const { session, succeed, sessionId, user } = await opened(0);
     expect({ sessionId, user }).toEqual({ sessionId: 's', user: ANN });
     succeed();
     for (const lease of await Promise.all(leasing)) expect(lease.session).toBe(session);
-    expect((await pool.lease('s', ANN, patient)).session).toBe(session);
+    expect((await pool.lease(identity('s', ANN), patient)).session).toBe(session);
     expect(opens).toHaveLength(1);
   });
 
@@ -56,7 +62,7 @@ describe('createSessionPool', () => {
       ['s","ann', 'x'],
       ['s', 'ann","x'],
     ] as const;
-    const leasing = keys.map(([sessionId, id]) => pool.lease(sessionId, { id }, patient));
+    const leasing = keys.map(([sessionId, id]) => pool.lease(identity(sessionId, { id }), patient));
     await vi.waitFor(() => expect(opens).toHaveLength(keys.length));
     for (const { succeed } of opens) succeed();
     const sessions = (await Promise.all(leasing)).map(({ session }) => session);
@@ -66,13 +72,16 @@ describe('createSessionPool', () => {
 
   it('fails everybody who waits for a session that cannot be opened, and then tries anew', async () => {
     const { pool, opened, opens } = start();
-    const leasing = [pool.lease('s', ANN, patient), pool.lease('s', ANN, patient)];
+    const leasing = [
+      pool.lease(identity('s', ANN), patient),
+      pool.lease(identity('s', ANN), patient),
+    ];
     (await opened(0)).fail(new Error('refused'));
     for (const lease of await Promise.allSettled(leasing)) {
       expect(lease).toMatchObject({ status: 'rejected', reason: { message: 'refused' } });
     }
     expect(pool.size).toBe(0);
-    const again = pool.lease('s', ANN, patient);
+    const again = pool.lease(identity('s', ANN), patient);
     (await opened(1)).succeed();
     expect((await again).session).toBe(opens[1]?.session);
   });
@@ -84,16 +93,16 @@ describe('createSessionPool', () => {
       throw new Error('unknown session');
     });
     const pool = createSessionPool(find, 0);
-    await expect(pool.lease('s', ANN, patient)).rejects.toThrow('unknown session');
-    void pool.lease('s', ANN, patient);
+    await expect(pool.lease(identity('s', ANN), patient)).rejects.toThrow('unknown session');
+    void pool.lease(identity('s', ANN), patient);
     await vi.waitFor(() => expect(upstream.opens).toHaveLength(1));
   });
 
   it('lets one who waits leave without disturbing the others', async () => {
     const { pool, opened, opens } = start();
     const leaving = new AbortController();
-    const impatient = pool.lease('s', ANN, leaving.signal);
-    const other = pool.lease('s', ANN, patient);
+    const impatient = pool.lease(identity('s', ANN), leaving.signal);
+    const other = pool.lease(identity('s', ANN), patient);
     const open = await opened(0);
     leaving.abort();
     await expect(impatient).rejects.toMatchObject({ code: 'upstream-unreachable' });
@@ -107,14 +116,14 @@ describe('createSessionPool', () => {
   it('gives up opening when the last who waited has left, and closes what comes late', async () => {
     const { pool, opened } = start();
     const leaving = new AbortController();
-    const leasing = [1, 2].map(() => pool.lease('s', ANN, leaving.signal));
+    const leasing = [1, 2].map(() => pool.lease(identity('s', ANN), leaving.signal));
     const open = await opened(0);
     leaving.abort();
     for (const lease of await Promise.allSettled(leasing)) expect(lease.status).toBe('rejected');
     expect(open.signal.aborted).toBe(true);
     expect(pool.size).toBe(0);
     // Somebody who comes now does not get a connection that is being given up.
-    const next = pool.lease('s', ANN, patient);
+    const next = pool.lease(identity('s', ANN), patient);
     const second = await opened(1);
     open.succeed();
     second.succeed();
@@ -125,7 +134,7 @@ describe('createSessionPool', () => {
 
   it('refuses whoever has left before asking', async () => {
     const { pool } = start();
-    await expect(pool.lease('s', ANN, AbortSignal.abort())).rejects.toMatchObject({
+    await expect(pool.lease(identity('s', ANN), AbortSignal.abort())).rejects.toMatchObject({
       code: 'upstream-unreachable',
     });
     expect(pool.size).toBe(0);
@@ -138,7 +147,7 @@ describe('createSessionPool', () => {
     first.release();
     first.release();
     await vi.advanceTimersByTimeAsync(900);
-    const second = await run.pool.lease('s', ANN, patient);
+    const second = await run.pool.lease(identity('s', ANN), patient);
     expect(second.session).toBe(first.session);
     await vi.advanceTimersByTimeAsync(5_000);
     expect(first.open.session.closes).toBe(0);
@@ -158,7 +167,7 @@ describe('createSessionPool', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(busy.closes).toBe(0);
     // And whoever comes meanwhile has it, as long as they like.
-    const next = await run.pool.lease('s', ANN, patient);
+    const next = await run.pool.lease(identity('s', ANN), patient);
     expect(next.session).toBe(busy);
     await vi.advanceTimersByTimeAsync(1_000_000);
     next.release();
@@ -196,7 +205,7 @@ describe('createSessionPool', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const run = start(0);
     const first = await leaseOpen(run);
-    const second = await run.pool.lease('s', ANN, patient);
+    const second = await run.pool.lease(identity('s', ANN), patient);
     first.release();
     first.release();
     await vi.advanceTimersByTimeAsync(60_000);
@@ -215,7 +224,7 @@ describe('createSessionPool', () => {
     // The turn that still had the old one does not take the new one with it.
     first.release();
     expect(run.pool.size).toBe(1);
-    expect((await run.pool.lease('s', ANN, patient)).session).toBe(second.session);
+    expect((await run.pool.lease(identity('s', ANN), patient)).session).toBe(second.session);
   });
 
   it('forgets a session that closed by itself when its last turn ends', async () => {
@@ -231,10 +240,10 @@ describe('createSessionPool', () => {
     try {
       const run = start(60_000);
       const used = await leaseOpen(run);
-      const lingering = run.pool.lease('t', ANN, patient);
+      const lingering = run.pool.lease(identity('t', ANN), patient);
       (await run.opened(1)).succeed();
       (await lingering).release();
-      const opening = run.pool.lease('s', BOB, patient);
+      const opening = run.pool.lease(identity('s', BOB), patient);
       const late = await run.opened(2);
       run.pool.close();
       expect(late.signal.aborted).toBe(true);

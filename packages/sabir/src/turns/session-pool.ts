@@ -2,7 +2,7 @@ import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { forget } from '../forget.ts';
 import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
 import { startTimeout, type Timer } from './timers.ts';
-import type { Upstream, UpstreamSession, User } from './upstream.ts';
+import type { SessionIdentity, Upstream, UpstreamSession } from './upstream.ts';
 
 export type SessionLease = { readonly session: UpstreamSession; release(): void };
 
@@ -15,7 +15,7 @@ type Entry = {
 };
 
 export type SessionPool = {
-  lease(sessionId: string, user: User, signal: AbortSignal): Promise<SessionLease>;
+  lease(identity: SessionIdentity, signal: AbortSignal): Promise<SessionLease>;
   readonly size: number;
   close(): void;
 };
@@ -25,7 +25,7 @@ const MOST_BUSY_MS = 600_000;
 const LEAST_LOOK_MS = 1_000;
 
 /**
- * One live session per session id *and* identity, shared by all turns of it: what one person may
+ * One live session per session id, user *and* role, shared by all turns of it: what one person may
  * see is never read through another's connection. One that nobody uses lingers for a moment, since
  * the next message often comes soon, and for longer if it still has something to stop.
  */
@@ -52,33 +52,34 @@ export function createSessionPool(
     });
   }
 
-  async function open(entry: Entry, sessionId: string, user: User): Promise<UpstreamSession> {
+  async function open(entry: Entry, identity: SessionIdentity): Promise<UpstreamSession> {
     const { signal } = entry.giveUp;
-    const upstream = await upstreamOf(sessionId);
-    const session = await upstream.open({ sessionId, user, signal });
+    const upstream = await upstreamOf(identity.sessionId);
+    const session = await upstream.open({ ...identity, signal });
     // Everybody left while it was being opened.
     if (signal.aborted) void forget(() => session.close());
     entry.session = session;
     return session;
   }
 
-  function addEntry(key: string, sessionId: string, user: User): Entry {
+  function addEntry(key: string, identity: SessionIdentity): Entry {
     const entry: Entry = { giveUp: new AbortController(), leases: 0 };
-    entry.opening = open(entry, sessionId, user);
+    entry.opening = open(entry, identity);
     entry.opening.catch(() => drop(key, entry));
     entries.set(key, entry);
     return entry;
   }
 
   return {
-    async lease(sessionId, user, signal) {
-      const key = JSON.stringify([sessionId, user.id]);
+    async lease(identity, signal) {
+      const { sessionId, user, role } = identity;
+      const key = JSON.stringify([sessionId, user.id, role]);
       let entry = entries.get(key);
       if (entry?.session?.isClosed) {
         drop(key, entry);
         entry = undefined;
       }
-      entry ??= addEntry(key, sessionId, user);
+      entry ??= addEntry(key, identity);
       const leased = entry;
       leased.leases++;
       leased.linger?.clear();

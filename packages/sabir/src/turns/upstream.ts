@@ -1,5 +1,6 @@
 import type { UIMessage } from '../message.ts';
 import type { TurnOutcome } from '../outcome.ts';
+import type { Role } from '../roles.ts';
 import type { Channel, Translator } from '../translator.ts';
 import type { Answer } from './log.ts';
 
@@ -10,6 +11,9 @@ export type User = {
   expiresAt?: number;
   [claim: string]: unknown;
 };
+
+/** Whom a connection to a session is for, and what the gateway lets them do in it. */
+export type SessionIdentity = { sessionId: string; user: User; role: Role };
 
 /** A file part of the user's message: a `data:` URL, or an address the agent can reach. */
 export type Attachment = { url: string; mediaType: string; filename?: string };
@@ -138,5 +142,5 @@ export interface UpstreamSession {
 export interface Upstream {
   /** Its sessions have `waiting`. Without it none is opened just to ask. */
   readonly canWait?: boolean;
-  open(where: { sessionId: string; user: User; signal: AbortSignal }): Promise<UpstreamSession>;
+  open(where: SessionIdentity & { signal: AbortSignal }): Promise<UpstreamSession>;
 }

@@ -103,7 +103,12 @@ function upstreamTarget(name: string, init: object): Target {
       let chunks: Chunk[] = [];
       let refused = 0;
       try {
-        const session = await upstream.open({ sessionId: 's', user: { id: 'ann' }, signal });
+        const session = await upstream.open({
+          sessionId: 's',
+          user: { id: 'ann' },
+          role: 'owner',
+          signal,
+        });
         chunks = await converse(session, random);
         session.channels?.();
         session.close();

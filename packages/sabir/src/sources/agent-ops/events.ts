@@ -50,6 +50,8 @@ type QuestionState = {
   answer?: string | boolean;
   /** The tool call that waits for the answer. */
   callId?: string;
+  /** Who may answer: an `AnswerBy`, where the server says so. */
+  answerBy?: unknown;
 };
 
 /** Only our own server has more than text, calls, error and finish. */
@@ -200,6 +202,8 @@ type CommonEvent =
       expiresAt?: number | string;
       /** The tool call that waits for the answer, where it is said. */
       callId?: string;
+      /** Who may answer: an `AnswerBy`, where the server says so. */
+      answerBy?: unknown;
       turnId?: string;
     } & Linked &
       OfPrompt &
@@ -232,6 +236,8 @@ export type AgentOpsQuestion = {
   expiresAt?: number;
   /** The tool call that waits for the answer, where the session says which. */
   toolCallId?: string;
+  /** Who may answer: an `AnswerBy`, where the session says so. */
+  answerBy?: unknown;
   status: 'open' | 'answered' | 'expired' | 'withdrawn';
   answer?: string;
 };

@@ -28,7 +28,7 @@ async function setUp(options: Partial<ChainOptions> = {}) {
   const open = async (sessionId = 's', url = chain.url): Promise<UpstreamSession> => {
     const token = ({ id }: { id: string }) => id;
     const upstream = agentOpsUpstream({ url, WebSocket, token, isSessionServer: true });
-    const session = await upstream.open({ sessionId, user: ann, signal: never() });
+    const session = await upstream.open({ sessionId, user: ann, role: 'owner', signal: never() });
     onTestFinished(() => session.close());
     return session;
   };

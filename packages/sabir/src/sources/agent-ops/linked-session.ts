@@ -38,7 +38,7 @@ type Turn = {
   /** What it has missed was asked for. */
   isCatchingUp: boolean;
   /** Given while the turn runs; told again after a drop, since the first one counts. */
-  readonly answers: { questionId: string; answer: string | boolean }[];
+  readonly answers: (Pick<Answer, 'questionId' | 'by'> & { answer: string | boolean })[];
   wantsStop: boolean;
   isClosed: boolean;
 };
@@ -165,8 +165,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
         return turn.lastSeq;
       },
       stop: () => this.#stop(turn),
-      answer: ({ questionId, answer }: Answer) => {
-        const given = { questionId, answer: toAnswer(answer) };
+      answer: ({ questionId, answer, by }: Answer) => {
+        const given = { questionId, answer: toAnswer(answer), ...(by && { by }) };
         turn.answers.push(given);
         this.#socket?.send({ type: 'answer', ...given });
       },

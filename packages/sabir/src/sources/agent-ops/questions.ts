@@ -143,13 +143,14 @@ export function toAsked(
   event: EventOf<'question'> | EventOf<'interactive_prompt'>,
 ): Asked | undefined {
   if (event.type === 'question') {
-    const { questionId, text, options, expiresAt, callId, turnId } = event;
+    const { questionId, text, options, expiresAt, callId, turnId, answerBy } = event;
     const asked = toQuestion(questionId, [text], options, expiresAt, event);
     return (
       asked && {
         ...asked,
         isOfNamedTurn: typeof turnId === 'string',
         ...(typeof callId === 'string' && { callId }),
+        ...(answerBy !== undefined && { answerBy }),
       }
     );
   }

@@ -78,7 +78,12 @@ describe.each(Object.entries(SOCKETS))('with %s', (_, WebSocket) => {
       server.fault({ delayMs: 30 });
       const giveUp = new AbortController();
       const upstream = agentOpsUpstream({ url: server.url, ...options });
-      const opening = upstream.open({ sessionId: 's', user: ann, signal: giveUp.signal });
+      const opening = upstream.open({
+        sessionId: 's',
+        user: ann,
+        role: 'owner',
+        signal: giveUp.signal,
+      });
       giveUp.abort();
       await expect(opening).rejects.toMatchObject({ code: 'upstream-unreachable' });
       server.fault();
@@ -219,7 +224,12 @@ describe.each(Object.entries(SOCKETS))('with %s', (_, WebSocket) => {
         const upstream = agentOpsUpstream({ url: server.url, ...options });
         const sessions = await Promise.all(
           ['say', 'cut', 'say', 'cut', 'say'].map((_text, at) =>
-            upstream.open({ sessionId: `s${round}-${at}`, user: ann, signal: never() }),
+            upstream.open({
+              sessionId: `s${round}-${at}`,
+              user: ann,
+              role: 'owner',
+              signal: never(),
+            }),
           ),
         );
         const turns = sessions.map((session, at) =>

@@ -258,7 +258,12 @@ describe('servers of other kinds', () => {
       token: () => new Promise(() => undefined),
     });
     const giveUp = new AbortController();
-    const opening = upstream.open({ sessionId: 's', user: ann, signal: giveUp.signal });
+    const opening = upstream.open({
+      sessionId: 's',
+      user: ann,
+      role: 'owner',
+      signal: giveUp.signal,
+    });
     giveUp.abort();
     await expect(opening).rejects.toMatchObject({ code: 'upstream-unreachable' });
   });

@@ -1,4 +1,5 @@
 import { NO_HISTORY, NOT_FOUND, SabirError, UPSTREAM_UNREACHABLE } from '../../errors.ts';
+import type { Role } from '../../roles.ts';
 import type { Channel } from '../../translator.ts';
 import type { Upstream, User } from '../../turns/upstream.ts';
 import { toHistory } from './history.ts';
@@ -15,8 +16,8 @@ export type AgentOpsUpstreamOptions = {
    * `https` become `ws` and `wss`.
    */
   url: string | ((sessionId: string) => string);
-  /** Sent as `Authorization: Bearer`. */
-  token?: (user: User) => string | Promise<string>;
+  /** Sent as `Authorization: Bearer`: for this user, in this session, with what they may do there. */
+  token?: (user: User, where: TokenScope) => string | Promise<string>;
   /** Subprotocols, for servers that take the token there. */
   protocols?: (user: User) => string[];
   /** For prompts that name none. Default `web`, `default`: without one, servers drop questions. */
@@ -47,6 +48,9 @@ export type AgentOpsUpstreamOptions = {
   history?: (sessionId: string, user: User) => Promise<unknown[]>;
 };
 
+/** What a token has to be good for. */
+export type TokenScope = { sessionId: string; role: Role };
+
 /** A server that sends an `init` does so at once. */
 const INIT_MS = 500;
 /** Long enough for a long one: here it is what was asked for. */
@@ -72,10 +76,10 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
     approvals = false,
   } = options;
 
-  async function targetOf(sessionId: string, user: User): Promise<Target> {
+  async function targetOf(user: User, where: TokenScope): Promise<Target> {
     try {
-      const url = toSocketUrl(options.url, sessionId);
-      const token = await options.token?.(user);
+      const url = toSocketUrl(options.url, where.sessionId);
+      const token = await options.token?.(user, where);
       const protocols = options.protocols?.(user);
       return { url, token, protocols, WebSocket, maxEventBytes, openMs, initMs: INIT_MS };
     } catch (cause) {
@@ -101,11 +105,12 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
   }
 
   return {
-    async open({ sessionId, user, signal }) {
+    async open({ sessionId, user, role, signal }) {
+      const where = { sessionId, role };
       const reads = new Map<string, Promise<Init>>();
       /** However many ask at once, one socket asks for all who prove in the same way who they are. */
       const read = async (asking: User): Promise<Init> => {
-        const target = await targetOf(sessionId, asking);
+        const target = await targetOf(asking, where);
         const key = JSON.stringify([target.url, target.token, target.protocols]);
         const reading = reads.get(key) ?? readInit(target).finally(() => reads.delete(key));
         reads.set(key, reading);
@@ -117,7 +122,7 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
         if (!Array.isArray(messages)) throw new SabirError(NO_HISTORY);
         return toHistory(messages, data ?? {}, place);
       }
-      const target = await unlessAborted(targetOf(sessionId, user), signal);
+      const target = await unlessAborted(targetOf(user, where), signal);
       const gate = createGate();
       const forTurns = (to: Target) => (isSessionServer ? toTurnsOnly(to) : to);
       const socket = await connect(forTurns(target), gate, signal);
@@ -126,7 +131,7 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
         ? new LinkedSession({
             ...{ ...common, returnMs },
             connect: async (listener, until) =>
-              connect(forTurns(await targetOf(sessionId, user)), listener, until),
+              connect(forTurns(await targetOf(user, where)), listener, until),
           })
         : new AgentOpsSession({ ...common, dialect, settleMs });
       gate.open(session);

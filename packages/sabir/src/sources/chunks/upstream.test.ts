@@ -340,7 +340,9 @@ describe('stopping', () => {
 describe('a session', () => {
   it('is not opened for somebody who has left', async () => {
     const signal = AbortSignal.abort();
-    await expect(asUpstream(texts).open({ sessionId: 's', user: USER, signal })).rejects.toThrow();
+    await expect(
+      asUpstream(texts).open({ sessionId: 's', user: USER, role: 'owner', signal }),
+    ).rejects.toThrow();
   });
 
   it('that closes tells the turns that are open, and takes no other', async () => {
@@ -376,10 +378,12 @@ it('has a history where somebody keeps one', async () => {
       return [{ id: 'm', role: 'user', parts: [] }];
     },
   });
-  const session = await remembering.open({ sessionId: 's', user, signal });
+  const session = await remembering.open({ sessionId: 's', user, role: 'owner', signal });
   const other = { id: 'u', tenant: 'blue' };
   expect(await session.history?.(other)).toEqual([{ id: 'm', role: 'user', parts: [] }]);
   expect(asked).toEqual([{ sessionId: 's', user: other }]);
   const forgetful = asUpstream(texts);
-  expect((await forgetful.open({ sessionId: 's', user, signal })).history).toBeUndefined();
+  expect(
+    (await forgetful.open({ sessionId: 's', user, role: 'owner', signal })).history,
+  ).toBeUndefined();
 });

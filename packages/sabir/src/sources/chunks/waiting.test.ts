@@ -5,7 +5,7 @@ import { SabirError, UPSTREAM_SILENT } from '../../errors.ts';
 import { asUpstream, type ChunkTurn } from './upstream.ts';
 
 const { signal } = new AbortController();
-const where = { sessionId: 's', user: USER, signal };
+const where = { sessionId: 's', user: USER, role: 'owner', signal } as const;
 const QUESTION: Chunk = { type: 'data-question', id: 'q', data: { questionId: 'q' } };
 
 async function* asking(): AsyncGenerator<Chunk> {
