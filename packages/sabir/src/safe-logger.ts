@@ -51,6 +51,7 @@ function toLoggable(value: unknown, depth = 0): unknown {
   return Object.fromEntries(fields);
 }
 
-function hashChatIds(text: string): string {
+/** The text with every id of a minted chat replaced by its hash. */
+export function hashChatIds(text: string): string {
   return text.replace(CHAT_ID, (id) => `chat_#${hash128(id).slice(0, 8)}`);
 }

@@ -48,7 +48,8 @@ export function createGuard(
   async function permit(user: User, sessionId: string, needed: Role): Promise<Admitted> {
     await checkSwitch(user, sessionId);
     const role = await runHook('access', () => options.access(user, sessionId));
-    if (!role || !isAtLeast(role, needed)) throw new SabirError(NOT_FOUND);
+    if (!role) throw new SabirError(NOT_FOUND);
+    if (!isAtLeast(role, needed)) throw new RoleTooLow(user, role, sessionId);
     return { user, role };
   }
 
@@ -67,6 +68,20 @@ export function createGuard(
       if (answer === false) throw new SabirError(TOO_MANY_REQUESTS);
     },
   };
+}
+
+/** Somebody who may be here, but may not do this. They get the same 404 as for what does not exist. */
+export class RoleTooLow extends SabirError {
+  readonly user: User;
+  readonly role: Role;
+  readonly sessionId: string;
+
+  constructor(user: User, role: Role, sessionId: string) {
+    super(NOT_FOUND);
+    this.user = user;
+    this.role = role;
+    this.sessionId = sessionId;
+  }
 }
 
 export type Guard = ReturnType<typeof createGuard>;

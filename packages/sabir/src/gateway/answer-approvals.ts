@@ -11,7 +11,13 @@ import type { TurnRunner } from './turn-runner.ts';
 export type AnsweringPost = Extract<ChatPost, { kind: 'acknowledge' }>;
 
 /** Where a client that has answered goes on. */
-export type Continuation = { turn: TurnInfo; after: number; answered: ReadonlySet<string> };
+export type Continuation = {
+  turn: TurnInfo;
+  after: number;
+  answered: ReadonlySet<string>;
+  /** Those whose answer was the first. */
+  given: Approval[];
+};
 /** The turn has ended and left open what the client answers: nobody can take that there. */
 type Left = { left: TurnInfo };
 
@@ -55,18 +61,19 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
     }
     const last = approvals.lastOf(known);
     if (!last) return undefined;
-    let isTaken = true;
-    for (const { approvalId, answer } of open) {
-      const command = { type: 'answer', questionId: approvalId, answer } as const;
-      isTaken = (await handOver(turn, command, place)) && isTaken;
+    const given: Approval[] = [];
+    for (const approval of open) {
+      const { approvalId: questionId, answer } = approval;
+      const command = { type: 'answer', questionId, answer } as const;
+      if (await handOver(turn, command, place)) given.push(approval);
     }
-    const now = isTaken ? undefined : await runner.find(turn.turnId, place);
+    const now = given.length === open.length ? undefined : await runner.find(turn.turnId, place);
     // It has ended meanwhile: with an answer of somebody else's, or without any.
     if (now?.outcome) {
       return answerIn(now, await readApprovals(log, now.turnId), { post, place });
     }
     const after = last.stepEnd ?? last.seq;
-    return { turn: { ...turn, messageId }, after, answered: new Set(known) };
+    return { turn: { ...turn, messageId }, after, answered: new Set(known), given };
   }
 
   /** In a turn that may not have told all of it again yet. */

@@ -11,6 +11,7 @@ import type { Admission, Seat } from './admission.ts';
 import type { AnsweringPost } from './answer-approvals.ts';
 import { toAnswer } from './answer-question.ts';
 import { createChatAnswers } from './chat-answers.ts';
+import { approvedIn, type ChatAudit } from './chat-audit.ts';
 import type { PromptPost } from './chat-post.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { hasContractEvents } from './contract-frames.ts';
@@ -34,6 +35,7 @@ type ChatVerbsOptions = {
   viewers: Viewers;
   owed: OwedReplays;
   admission: Admission;
+  audit: ChatAudit;
   metrics: GatewayMetrics;
   limits: GatewayLimits;
   timing: GatewayTiming;
@@ -47,7 +49,7 @@ type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
 
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
-  const { log, runner, viewers, owed, admission, metrics, limits, timing, logger } = options;
+  const { log, runner, viewers, owed, admission, audit, metrics, limits, timing, logger } = options;
   const liveTurns = createLiveTurns(log, runner);
   const restoring = createRestoring({ log, runner, liveTurns, timing, logger });
   const answers = createChatAnswers({ log, runner, restoring, turnsOf });
@@ -119,15 +121,22 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   async function converse(route: ChatRoute, visit: Visit): Promise<Response> {
     const wire = wireOf(visit, route.wire);
     const channel = channelOf(visit.url);
-    const { place, post, release } = await route.receive(visit, channel);
+    const { place, post, release } = await audit.entering(
+      ...(['prompt', { chatId: undefined, visit }] as const),
+      () => route.receive(visit, channel),
+    );
     let isHeld = false;
     try {
       return await withSeat({ visit, place, wire }, async (viewer) => {
         if (post.kind === 'acknowledge') return goOn(post, viewer);
         const { turn, isNew } = await begin(post, viewer, { channel, onEnd: release });
         isHeld = isNew;
+        if (isNew) audit.accepted('prompt', viewer, { turnId: turn.turnId });
         return view(viewer, { turn, after: 0 });
       });
+    } catch (error) {
+      audit.refused(post.kind === 'prompt' ? 'prompt' : 'answer', { place, visit }, error);
+      throw error;
     } finally {
       if (!isHeld) release();
     }
@@ -136,7 +145,12 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   async function goOn(post: AnsweringPost, viewer: Seated): Promise<Response> {
     const { visit, place, wire } = viewer;
     const continuation = wire === 'ai-sdk' && (await answers.goOn(post, place, visit));
-    return continuation ? view(viewer, continuation) : acknowledgement(wire, post, place);
+    if (!continuation) return acknowledgement(wire, post, place);
+    const { turnId } = continuation.turn;
+    for (const { approvalId: questionId, answer } of continuation.given) {
+      audit.accepted('answer', viewer, { turnId, questionId, ...approvedIn(answer) });
+    }
+    return view(viewer, continuation);
   }
 
   async function begin(
@@ -226,7 +240,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   }
 
   async function stop(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
-    const place = await route.enter(visit, chatId, 'collaborator');
+    const place = await audit.entering('stop', { chatId, visit }, () =>
+      route.enter(visit, chatId, 'collaborator'),
+    );
     let isHeard = false;
     const live = await liveTurns.find(place);
     const speaking = live.filter(({ waitsFor }) => waitsFor !== 'others');
@@ -234,13 +250,16 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     for (const { turn } of speaking.length > 0 ? speaking : live) {
       const stop = { type: 'stop', reason: 'stopped by the user' } as const;
       const isTaken = await log.command(turn.turnId, stop);
+      if (isTaken) audit.accepted('stop', { place, visit }, { turnId: turn.turnId });
       isHeard ||= isTaken;
     }
     return isHeard ? json(202, { stopped: true }) : nothing();
   }
 
   async function answer(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
-    const place = await route.enter(visit, chatId, 'collaborator');
+    const place = await audit.entering('answer', { chatId, visit }, () =>
+      route.enter(visit, chatId, 'collaborator'),
+    );
     const { bodyBytes } = route.limits;
     const { read: command, release } = await admission.readBody(
       ...([visit.request, place.caller, { bodyBytes }] as const),
@@ -254,9 +273,18 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   }
 
   async function give(command: Answer, place: Place, visit: Visit): Promise<Response> {
-    const verdict = await answers.answer(command, place, visit);
+    const { questionId } = command;
+    const details = { questionId, ...approvedIn(command.answer) };
+    const verdict = await answers.answer(command, place, visit).catch((error) => {
+      audit.refused('answer', { place, visit }, error, details);
+      throw error;
+    });
     if (!verdict) throw new SabirError(NOT_FOUND, 'No such question was asked in this chat.');
-    if (verdict.status === 202) return json(202, { questionId: command.questionId });
+    if (verdict.status === 202) {
+      audit.accepted('answer', { place, visit }, details);
+      return json(202, { questionId });
+    }
+    audit.refused('answer', { place, visit }, new SabirError(verdict.kind), details);
     const { code, userMessage: message, remedy } = verdict.kind;
     return json(verdict.status, {
       code,

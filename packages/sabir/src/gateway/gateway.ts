@@ -20,6 +20,7 @@ import { withoutContent } from '../without-content.ts';
 import { createGuard } from './access.ts';
 import { createAdmission } from './admission.ts';
 import { readApprovals } from './approvals.ts';
+import { createChatAudit } from './chat-audit.ts';
 import {
   type ChatRoute,
   contractLogOf,
@@ -92,8 +93,21 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     },
   });
   const sleepWatch = log.onOrphan && createSleepWatch();
+  const audit = createChatAudit(options.onAudit, logger);
   const verbs = createChatVerbs({
-    ...{ log, runner, viewers, owed, admission, metrics, limits, timing, logger, sleepWatch },
+    ...{
+      log,
+      runner,
+      viewers,
+      owed,
+      admission,
+      audit,
+      metrics,
+      limits,
+      timing,
+      logger,
+      sleepWatch,
+    },
   });
   const shared = { guard, admission, limits, upstream: options.upstream };
   const contractRoutes = new Map<string, ChatRoute>();

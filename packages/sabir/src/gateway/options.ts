@@ -1,3 +1,4 @@
+import type { AuditEvent } from '../audit.ts';
 import type { MetricRegistry } from '../metrics.ts';
 import type { Role } from '../roles.ts';
 import type { Logger } from '../translator.ts';
@@ -185,6 +186,11 @@ export interface ChatGatewayOptions {
    * turn that has ended before it told anything: its message is stored already.
    */
   onFinish?(turn: FinishedTurn & { user: User }): unknown;
+  /**
+   * Who prompted, stopped and answered, and who was refused: ids, never content. It is not waited for, and an error in
+   * it is logged and changes nothing.
+   */
+  onAudit?(event: AuditEvent): unknown;
   /**
    * What of a user is kept with a running turn, where the log is shared: enough for another gateway to
    * open the agent's session in their name. Default: the id alone, so that no token is ever stored.
