@@ -345,6 +345,20 @@ export const TOO_MANY_MESSAGES = {
   userMessage: 'There were too many messages in a short time.',
   remedy: 'Send fewer a second, or raise limits.messagesPerSecond.',
 } as const;
+export const ACCESS_REVOKED = {
+  code: 'access-revoked',
+  status: 403,
+  retryable: false,
+  userMessage: 'You may not see this any more.',
+  remedy: 'access or enabled said no when it was asked again: see timing.accessCheckMs.',
+} as const;
+export const DISCONNECTED = {
+  code: 'disconnected',
+  status: 401,
+  retryable: true,
+  userMessage: 'You were disconnected.',
+  remedy: 'Resume: who it is and what they may do is asked anew.',
+} as const;
 export const TOO_MANY_TURNS = {
   code: 'too-many-turns',
   status: 429,
@@ -440,6 +454,8 @@ export type ErrorKind =
   | typeof TOO_MANY_SOCKETS
   | typeof SOCKETS_FULL
   | typeof TOO_MANY_MESSAGES
+  | typeof ACCESS_REVOKED
+  | typeof DISCONNECTED
   | typeof TOO_MANY_TURNS
   | typeof TOO_MANY_VIEWERS
   | typeof TOO_MANY_REQUESTS

@@ -18,6 +18,7 @@ import { hasContractEvents } from './contract-frames.ts';
 import { createFanouts } from './fanout.ts';
 import { createLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
+import type { OpenStreams } from './open-streams.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
 import { json, nothing } from './responses.ts';
@@ -36,6 +37,7 @@ type ChatVerbsOptions = {
   owed: OwedReplays;
   admission: Admission;
   audit: ChatAudit;
+  streams: OpenStreams;
   metrics: GatewayMetrics;
   limits: GatewayLimits;
   timing: GatewayTiming;
@@ -49,7 +51,8 @@ type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
 
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
-  const { log, runner, viewers, owed, admission, audit, metrics, limits, timing, logger } = options;
+  const { log, runner, viewers, owed, admission, audit, streams, metrics, limits, timing, logger } =
+    options;
   const liveTurns = createLiveTurns(log, runner);
   const restoring = createRestoring({ log, runner, liveTurns, timing, logger });
   const answers = createChatAnswers({ log, runner, restoring, turnsOf });
@@ -82,6 +85,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     seat.watch(turnId);
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
     metrics.viewers.add(1);
+    const leaveStreams = streams.add(place, (why) => viewer.letGo(why));
     const viewer = new Viewer({
       ...{ fanouts, turn, after, encoder, pausing, isResuming },
       keepAliveMs: timing.keepAliveMs,
@@ -96,6 +100,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       onDeparture(how) {
         metrics.viewers.add(-1);
         seat.leave();
+        leaveStreams();
         if (how === 'left') metrics.aborts.add({ side: 'client' });
         if (how === 'let-go') metrics.aborts.add({ side: 'server' });
         leave(how !== 'left', how === 'to-answer');

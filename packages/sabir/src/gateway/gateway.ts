@@ -34,6 +34,7 @@ import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
 import { createRunHook, loggable } from './hook-error.ts';
 import { createGatewayMetrics } from './metrics.ts';
+import { createOpenStreams } from './open-streams.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
 import { createReadiness } from './readiness.ts';
@@ -46,6 +47,11 @@ import { channelOf, type Visit } from './visit.ts';
 export interface ChatGateway {
   /** `address` is where the request comes from: `serve` and `toNodeListener` of `sabir/node` give it. */
   fetch(request: Request, info?: { address?: string }): Promise<Response>;
+  /**
+   * Ends a person's streams in this process at once, and uses their connections to agents for nothing new. Their turns go
+   * on. A client that comes back is asked who it is, and `access` what it may do, as for any request.
+   */
+  disconnect(userId: string): void;
   /** Takes nothing new, waits a while for what runs, then lets go of everything. */
   close(): Promise<void>;
 }
@@ -94,6 +100,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   });
   const sleepWatch = log.onOrphan && createSleepWatch();
   const audit = createChatAudit(options.onAudit, logger);
+  const { accessCheckMs } = timing;
+  const streams = createOpenStreams({ guard, accessCheckMs, logger });
   const verbs = createChatVerbs({
     ...{
       log,
@@ -102,6 +110,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       owed,
       admission,
       audit,
+      streams,
       metrics,
       limits,
       timing,
@@ -303,6 +312,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   async function letGo(): Promise<void> {
     await runner.close();
     viewers.close();
+    streams.close();
     sleepWatch?.close();
     if (!options.log) await log.close?.();
   }
@@ -332,6 +342,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
         response.headers.set(name, value);
       }
       return response;
+    },
+    disconnect(userId) {
+      streams.disconnect(userId);
+      runner.retireSessions(userId);
     },
     close() {
       closing ??= letGo();

@@ -18,6 +18,11 @@ export type GatewayTiming = TurnTiming & {
   /** How long `close()` waits for running turns. */
   shutdownMs: number;
   /**
+   * How often `access` and `enabled` are asked again for everybody whose stream is open. `Infinity` for never.
+   * @default 60_000
+   */
+  accessCheckMs: number;
+  /**
    * How long the body of a request may take to arrive.
    * @default 60_000
    */
@@ -235,6 +240,7 @@ export const DEFAULT_TIMING: GatewayTiming = {
   lingerMs: 10_000,
   shutdownMs: 5_000,
   hookMs: 10_000,
+  accessCheckMs: 60_000,
   bodyMs: 60_000,
   publicBodyMs: 10_000,
 };

@@ -417,6 +417,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       const found = kept ?? liveInfo(turnId);
       return found?.sessionId === sessionId && found.chatId === chatId ? found : undefined;
     },
+    /** No new turn or history of this person uses a connection that is open now. */
+    retireSessions(userId: string): void {
+      for (const pool of pools.values()) pool.retire(userId);
+    },
     get isClosing() {
       return isClosing;
     },

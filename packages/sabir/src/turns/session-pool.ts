@@ -11,11 +11,15 @@ type Entry = {
   session?: UpstreamSession;
   giveUp: AbortController;
   leases: number;
+  userId: string;
+  isRetired?: true;
   linger?: Timer;
 };
 
 export type SessionPool = {
   lease(identity: SessionIdentity, signal: AbortSignal): Promise<SessionLease>;
+  /** A user's sessions are closed: those that are leased, when they are released. New leases open new ones. */
+  retire(userId: string): void;
   readonly size: number;
   close(): void;
 };
@@ -63,7 +67,7 @@ export function createSessionPool(
   }
 
   function addEntry(key: string, identity: SessionIdentity): Entry {
-    const entry: Entry = { giveUp: new AbortController(), leases: 0 };
+    const entry: Entry = { giveUp: new AbortController(), leases: 0, userId: identity.user.id };
     entry.opening = open(entry, identity);
     entry.opening.catch(() => drop(key, entry));
     entries.set(key, entry);
@@ -88,7 +92,9 @@ export function createSessionPool(
         if (isReleased) return;
         isReleased = true;
         leased.leases--;
-        if (leased.leases > 0 || entries.get(key) !== leased) return;
+        if (leased.leases > 0) return;
+        if (leased.isRetired) drop(key, leased);
+        if (entries.get(key) !== leased) return;
         if (!leased.session || leased.session.isClosed) drop(key, leased);
         else linger(key, leased, lingerMs);
       };
@@ -98,6 +104,14 @@ export function createSessionPool(
       } catch (error) {
         release();
         throw error;
+      }
+    },
+    retire(userId) {
+      for (const [key, entry] of entries) {
+        if (entry.userId !== userId) continue;
+        entry.isRetired = true;
+        if (entry.leases === 0) drop(key, entry);
+        else entries.delete(key);
       }
     },
     get size() {
