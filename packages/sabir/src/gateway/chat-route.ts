@@ -39,7 +39,7 @@ export interface ChatRoute {
 }
 
 /** `release` gives back what the message's body takes of the limits: when its turn has ended, if it begins one. */
-export type Received = { place: Place; post: ChatPost; release: () => void };
+type Received = { place: Place; post: ChatPost; release: () => void };
 
 export type RouteContext = {
   guard: Guard;
