@@ -89,3 +89,15 @@ describe('a minted chat behind a session server', () => {
     }
   });
 });
+
+describe('a public chat behind a session server', () => {
+  it('is apart from the chats of users called public, and no user’s session', async () => {
+    const { call, ask } = await start({ onboarding: { public: true } });
+    const reader = await ask('', 'anonymous', 'onboarding');
+    expect([reader.said(), reader.types().at(-1)]).toEqual(['anonymous', 'done']);
+    await ask('public', 'signed in');
+    const history = await call(historyOf(`chat:public:${CHAT_ID}`), 'public');
+    expect(JSON.stringify(await history.json())).not.toContain('anonymous');
+    expect((await call(historyOf(`onboarding::${CHAT_ID}`), 'public')).status).toBe(404);
+  });
+});
