@@ -13,13 +13,20 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import type { Telemetry, TurnEnd, TurnSpan, TurnStart } from '../gateway/telemetry.ts';
+import type {
+  Telemetry,
+  TurnAttributes,
+  TurnEnd,
+  TurnSpan,
+  TurnStart,
+} from '../gateway/telemetry.ts';
 
 export type OtelOptions = {
   /** @default the tracer `sabir` of the global tracer provider */
   tracer?: Tracer;
 };
 
+/** Clients choose some of the ids, and agents the codes of their errors. */
 const ATTRIBUTE_LENGTH = 200;
 
 /**
@@ -44,7 +51,7 @@ export function otel({ tracer = trace.getTracer('sabir') }: OtelOptions = {}): T
         'sabir.turn',
         {
           ...{ kind: SpanKind.SERVER, links, startTime: turn.startedAt },
-          attributes: turn.attributes,
+          attributes: bounded(turn.attributes),
         },
         parent,
       );
@@ -57,14 +64,14 @@ function toTurnSpan(span: Span, parent: Context): TurnSpan {
   const active = trace.setSpan(parent, span);
   return {
     traceparent: traceparentOf(span),
-    set: (attributes) => void span.setAttributes(attributes),
-    event: (name, attributes) => void span.addEvent(name, attributes),
+    set: (attributes) => void span.setAttributes(bounded(attributes)),
+    event: (name, attributes = {}) => void span.addEvent(name, bounded(attributes)),
     end(end) {
       const { outcome, code, chunks } = end;
-      const about = {
+      const about = bounded({
         'sabir.outcome': outcome,
-        ...(code !== undefined && { 'sabir.error.code': code.slice(0, ATTRIBUTE_LENGTH) }),
-      };
+        ...(code !== undefined && { 'sabir.error.code': code }),
+      });
       span.addEvent('outcome', about);
       span.setAttributes({ ...about, 'sabir.chunks': chunks });
       if (hasFailed(end)) span.setStatus({ code: SpanStatusCode.ERROR, message: code ?? outcome });
@@ -72,6 +79,14 @@ function toTurnSpan(span: Span, parent: Context): TurnSpan {
     },
     run: (work) => context.with(active, work),
   };
+}
+
+function bounded(attributes: TurnAttributes): TurnAttributes {
+  const entries = Object.entries(attributes).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value.slice(0, ATTRIBUTE_LENGTH) : value,
+  ]);
+  return Object.fromEntries(entries);
 }
 
 function hasFailed({ outcome }: TurnEnd): boolean {

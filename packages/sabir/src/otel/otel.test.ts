@@ -159,6 +159,14 @@ describe('otel()', () => {
     expect(span.links.map(({ context }) => context.traceId)).toEqual([TRACE_ID]);
   });
 
+  it('keeps ids that clients choose short', async () => {
+    const gateway = createTestGateway(echo, { telemetry: otel() });
+    const chatId = 'c'.repeat(500);
+    await readChunks(await createUser(gateway, 'carl').post(chatBody('hi', { id: chatId })));
+    const span = await turnSpan();
+    expect(span.attributes['sabir.chat.id']).toBe('c'.repeat(200));
+  });
+
   it('changes nothing for a turn when the telemetry throws', async () => {
     const broken = () => {
       throw new Error('no');
