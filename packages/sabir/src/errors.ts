@@ -168,7 +168,7 @@ export const HOOK_TIMEOUT = {
   retryable: true,
   userMessage: 'The server took too long to check this request.',
   remedy:
-    'A hook (authenticate, access, enabled or routes.metrics) exceeded timing.hookMs: the log says which.',
+    'A hook (authenticate, access, enabled, admit or routes.metrics) exceeded timing.hookMs: the log says which.',
 } as const;
 export const VIEWER_TOO_SLOW = {
   code: 'viewer-too-slow',

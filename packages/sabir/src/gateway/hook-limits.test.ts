@@ -58,6 +58,7 @@ describe('a hook of the application that never settles', () => {
     await readChunks(await carl.post(chatBody('hi')));
     const line = await eventually(() => lines.find(({ message }) => message === 'onFinish failed'));
     expect(line.details.error).toMatchObject({ code: 'hook-timeout' });
+    expect((await carl.metrics())['sabir_hook_timeouts_total{hook="onFinish"}']).toBe(1);
     expect(await (await carl.messages()).json()).toMatchObject([{ id: stored }]);
     await gateway.close();
   });

@@ -308,6 +308,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         ...(options.errorText && { errorText: (error) => options.errorText?.(error) ?? '' }),
       },
       open: (signal) => poolOf(upstream).lease({ sessionId, user, role: running.role }, signal),
+      onHookTimeout: (hook) => metrics.hookTimeouts.add({ hook }),
       onUnreachable: () => metrics.openFailures.add(),
       onTaken() {
         forget();

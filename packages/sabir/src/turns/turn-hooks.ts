@@ -32,6 +32,7 @@ export function createTurnHooks(options: TurnOptions<AnyTurnLog>, ids: Ids) {
       const settling = call();
       if (settling === undefined) return;
       await within(timing.hookMs, Promise.resolve(settling), () => {
+        options.onHookTimeout?.(hook);
         throw new SabirError(HOOK_TIMEOUT, `${hook} did not settle within ${timing.hookMs} ms.`);
       });
     } catch (error) {

@@ -14,8 +14,8 @@ export type TurnTiming = {
   /** How long it may say nothing while a tool works. */
   toolLimitMs: number;
   /**
-   * How long `authenticate`, `access`, `enabled` and `routes.metrics` may take before the request is
-   * answered with a 503, and how long a turn waits for `onFinish`.
+   * How long `authenticate`, `access`, `enabled`, `admit` and `routes.metrics` may take before the
+   * request is answered with a 503, and how long a turn waits for `onFinish`.
    *
    * @default 10_000
    */
@@ -47,6 +47,8 @@ export type TurnOptions<Log extends AnyTurnLog = TurnLog> = {
   onUnreachable?: () => void;
   /** Runs once, after the end, viewers or none. */
   onFinish?: ((turn: FinishedTurn) => unknown) | undefined;
+  /** A hook, by its name, took longer than `timing.hookMs`. */
+  onHookTimeout?: (hook: string) => void;
   /** Runs once, before `onFinish`. */
   onEnd?: (outcome: TurnOutcome, stats: TranslatorStats) => void;
   /** Runs once, instead of both: the turn goes on elsewhere, or ends there. */
