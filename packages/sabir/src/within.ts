@@ -15,3 +15,20 @@ export async function within<T, Late = undefined>(
     clearTimeout(timer);
   }
 }
+
+/** Settles as `promise` does, or rejects with what `toError` gives when the signal aborts first. */
+export async function unlessAborted<T>(
+  promise: Promise<T>,
+  signal: AbortSignal,
+  toError: () => unknown = () => signal.reason,
+): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(toError());
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

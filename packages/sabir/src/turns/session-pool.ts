@@ -1,6 +1,7 @@
 import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { forget } from '../forget.ts';
 import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
+import { unlessAborted } from '../within.ts';
 import { startTimeout, type Timer } from './timers.ts';
 import type { SessionIdentity, Upstream, UpstreamSession } from './upstream.ts';
 
@@ -99,7 +100,11 @@ export function createSessionPool(
         else linger(key, leased, lingerMs);
       };
       try {
-        const session = await orAborted(leased.opening, signal);
+        const session = await unlessAborted(
+          leased.opening as Promise<UpstreamSession>,
+          signal,
+          () => new SabirError(UPSTREAM_UNREACHABLE, 'It took too long.'),
+        );
         return { session, release };
       } catch (error) {
         release();
@@ -121,16 +126,4 @@ export function createSessionPool(
       for (const [key, entry] of entries) drop(key, entry);
     },
   };
-}
-
-async function orAborted<T>(promise: Promise<T> | undefined, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(new SabirError(UPSTREAM_UNREACHABLE, 'It took too long.'));
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort);
-  try {
-    return await Promise.race([promise as Promise<T>, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }

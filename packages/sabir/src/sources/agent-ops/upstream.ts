@@ -2,6 +2,7 @@ import { NO_HISTORY, NOT_FOUND, SabirError, UPSTREAM_UNREACHABLE } from '../../e
 import type { Role } from '../../roles.ts';
 import type { Channel } from '../../translator.ts';
 import type { Upstream, User } from '../../turns/upstream.ts';
+import { unlessAborted } from '../../within.ts';
 import { toHistory } from './history.ts';
 import { isLinkedInit, LinkedSession } from './linked-session.ts';
 import type { AgentOpsOptions } from './options.ts';
@@ -122,7 +123,10 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
         if (!Array.isArray(messages)) throw new SabirError(NO_HISTORY);
         return toHistory(messages, data ?? {}, place);
       }
-      const target = await unlessAborted(targetOf(user, where), signal);
+      const target = await unlessAborted(targetOf(user, where), signal, () => {
+        const { reason: cause } = signal;
+        return new SabirError(UPSTREAM_UNREACHABLE, 'The caller gave up.', { cause });
+      });
       const gate = createGate();
       const forTurns = (to: Target) => (isSessionServer ? toTurnsOnly(to) : to);
       const socket = await connect(forTurns(target), gate, signal);
@@ -172,21 +176,6 @@ function toTurnsOnly(target: Target): Target {
   url.searchParams.set('dialect', 'v2');
   url.searchParams.set('messages', '0');
   return { ...target, url: url.href };
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => {
-    const { reason: cause } = signal;
-    aborted.reject(new SabirError(UPSTREAM_UNREACHABLE, 'Nobody waits for it.', { cause }));
-  };
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort);
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 type Init = { session?: { messages?: unknown }; data?: Record<string, unknown> };

@@ -6,7 +6,7 @@ import type { UIMessage } from '../../message.ts';
 import { toSafeLogger } from '../../safe-logger.ts';
 import type { Logger } from '../../translator.ts';
 import type { User } from '../../turns/upstream.ts';
-import { within } from '../../within.ts';
+import { unlessAborted, within } from '../../within.ts';
 import { toDecision } from './approvals.ts';
 import type {
   ApprovalRequest,
@@ -333,16 +333,10 @@ async function decisionOn(
   answer: Promise<unknown>,
   signal: AbortSignal,
 ): Promise<Decision | 'expired'> {
-  const { promise: withdrawn, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort);
   try {
-    return toDecision(await Promise.race([answer, withdrawn]));
+    return toDecision(await unlessAborted(answer, signal));
   } catch (error) {
     if (error instanceof SabirError && error.code === QUESTION_EXPIRED.code) return 'expired';
     throw error;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
