@@ -94,7 +94,7 @@ export function createTestGateway(
       return /^s\d/.test(sessionId) ? (ROLES[user.id] ?? null) : null;
     },
     ...options,
-    timing: { shutdownMs: 0, ...options.timing },
+    timing: { shutdownMs: 0, acceptMs: 20, ...options.timing },
   });
   onTestFinished(() => gateway.close());
   return gateway;

@@ -1,9 +1,19 @@
 import { toByteResponse } from '../byte-source.ts';
-import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../errors.ts';
+import {
+  INTERNAL_ERROR,
+  MAY_ONLY_WATCH,
+  NOT_FOUND,
+  PROMPT_TAKEN,
+  QUEUE_FULL,
+  SabirError,
+  SESSION_FULL,
+} from '../errors.ts';
+import type { TurnOutcome } from '../outcome.ts';
 import { mayAnswer } from '../roles.ts';
 import type { Channel, Logger } from '../translator.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import type { Question } from '../turns/question.ts';
+import { within } from '../within.ts';
 import { withoutContent } from '../without-content.ts';
 import { mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
@@ -45,6 +55,9 @@ type ChatVerbsOptions = {
   /** Only where others may have answered meanwhile. */
   sleepWatch: SleepWatch | undefined;
 };
+
+/** Why a session may refuse a message that it was given. */
+const SESSION_REFUSALS = [QUEUE_FULL, SESSION_FULL, MAY_ONLY_WATCH, PROMPT_TAKEN];
 
 /** Somebody who is to see a turn. */
 type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
@@ -134,10 +147,13 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     try {
       return await withSeat({ visit, place, wire }, async (viewer) => {
         if (post.kind === 'acknowledge') return goOn(post, viewer);
-        const { turn, isNew } = await begin(post, viewer, { channel, onEnd: release });
+        const { turn, isNew, accepted } = await begin(post, viewer, { channel, onEnd: release });
         isHeld = isNew;
+        // The stream first: a log that retains nothing would forget a turn that ends meanwhile.
+        const response = view(viewer, { turn, after: 0 });
+        await checkAccepted(accepted, response);
         if (isNew) audit.accepted('prompt', viewer, { turnId: turn.turnId });
-        return view(viewer, { turn, after: 0 });
+        return response;
       });
     } catch (error) {
       audit.refused(post.kind === 'prompt' ? 'prompt' : 'answer', { place, visit }, error);
@@ -145,6 +161,19 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     } finally {
       if (!isHeld) release();
     }
+  }
+
+  /** A session that refuses a message at once is answered with a status instead of a stream. */
+  async function checkAccepted(
+    accepted: Promise<TurnOutcome | undefined> | undefined,
+    response: Response,
+  ): Promise<void> {
+    const outcome = accepted && (await within(timing.acceptMs, accepted));
+    const code = outcome?.status === 'failed' ? outcome.code : undefined;
+    const kind = SESSION_REFUSALS.find((refusal) => refusal.code === code);
+    if (!kind) return;
+    await response.body?.cancel();
+    throw new SabirError(kind);
   }
 
   async function goOn(post: AnsweringPost, viewer: Seated): Promise<Response> {
@@ -162,17 +191,17 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     post: PromptPost,
     { visit, place, wire }: Seated,
     { channel, onEnd }: { channel: Channel | undefined; onEnd: () => void },
-  ): Promise<{ turn: TurnInfo; isNew: boolean }> {
+  ): ReturnType<TurnRunner['begin']> {
     const { requestId, startedAt: askedAt } = visit;
     const isSaidAgain = Number(visit.request.headers.get('x-sabir-resume')) > 0;
     const isRepeat = isSaidAgain || options.sleepWatch?.isWaking === true;
     const { headers } = visit.request;
     const where = { place, channel, requestId, askedAt, headers, isRepeat, onEnd };
-    const { turn, isNew } = await runner.begin(post, where);
+    const { turn, isNew, accepted } = await runner.begin(post, where);
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
     const kept = isNew && wire === 'contract' ? await runner.find(turn.turnId, place) : undefined;
     const { startedAt } = kept ?? turn;
-    return { turn: { ...turn, startedAt }, isNew };
+    return { turn: { ...turn, startedAt }, isNew, accepted };
   }
 
   /** Somebody who is to see a turn; the seat is given back where nothing is shown. */

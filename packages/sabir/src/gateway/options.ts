@@ -18,6 +18,12 @@ export type GatewayTiming = TurnTiming & {
   /** How long `close()` waits for running turns. */
   shutdownMs: number;
   /**
+   * How long the answer to a new message waits to learn whether the session takes it, so that a refusal is a status and
+   * not a stream. Agents that take every message are not waited for.
+   * @default 250
+   */
+  acceptMs: number;
+  /**
    * How often `access` and `enabled` are asked again for everybody whose stream is open. `Infinity` for never.
    * @default 60_000
    */
@@ -240,6 +246,7 @@ export const DEFAULT_TIMING: GatewayTiming = {
   lingerMs: 10_000,
   shutdownMs: 5_000,
   hookMs: 10_000,
+  acceptMs: 250,
   accessCheckMs: 60_000,
   bodyMs: 60_000,
   publicBodyMs: 10_000,

@@ -1,5 +1,6 @@
 import { type ErrorKind, SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../errors.ts';
 import { createId } from '../id.ts';
+import type { TurnOutcome } from '../outcome.ts';
 import type { Role } from '../roles.ts';
 import type { Channel } from '../translator.ts';
 import type { TakenOver } from '../turns/catch-up.ts';
@@ -59,6 +60,14 @@ type Running = {
   isKept: boolean;
   /** Gives back what it takes of the limits. */
   release: () => void;
+};
+
+/** A turn that was begun, or found. */
+type Begun = {
+  turn: TurnInfo;
+  isNew: boolean;
+  /** Of a new one: see `Turn`. */
+  accepted?: Promise<TurnOutcome | undefined> | undefined;
 };
 
 /** A place among the live turns, or why there is none. */
@@ -155,7 +164,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   }
 
   /** `close()` waits for it: what the log has begun is to be ended. */
-  function begin(post: Beginning, where: Where): Promise<{ turn: TurnInfo; isNew: boolean }> {
+  function begin(post: Beginning, where: Where): Promise<Begun> {
     const begun = beginNow(post, where);
     const end = begun.then(
       () => void ends.delete(end),
@@ -184,10 +193,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     return turns.some((turn) => turn?.requestId.startsWith(requestId));
   }
 
-  async function beginNow(
-    post: Beginning,
-    where: Where,
-  ): Promise<{ turn: TurnInfo; isNew: boolean }> {
+  async function beginNow(post: Beginning, where: Where): Promise<Begun> {
     const slot = takeSlot(post, where.place);
     if (slot.refusal && !(await isKnown(post, where.place))) throw slot.refusal;
     let isRunning = false;
@@ -204,7 +210,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     slot: Slot,
     post: Beginning,
     { place, channel, requestId, askedAt, headers, isRepeat = false, onEnd }: Where,
-  ): Promise<{ turn: TurnInfo; isNew: boolean }> {
+  ): Promise<Begun> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
     const { user, role, sessionId, chatId, upstream } = place;
@@ -268,7 +274,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         release,
       },
     });
-    return { turn: { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 }, isNew: true };
+    const turn = { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 };
+    return { turn, isNew: true, accepted: live.get(turn.turnId)?.turn.accepted };
   }
 
   function runHere(running: Running): void {

@@ -73,6 +73,8 @@ export interface Turn {
   abandon(outcome: TurnOutcome): void;
   /** Gives it to whoever shares the log, if they can go on with it; false if not. */
   handOver(): Promise<boolean>;
+  /** Settles when the agent has taken the prompt; with the outcome if the turn has ended before that. */
+  readonly accepted: Promise<TurnOutcome | undefined>;
   /** Settles when everything is written and `onFinish` has run. */
   readonly done: Promise<void>;
 }

@@ -50,6 +50,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   const opening = new AbortController();
   const progress = trackProgress(timing.toolLimitMs);
   const finished = Promise.withResolvers<void>();
+  const accepted = Promise.withResolvers<TurnOutcome | undefined>();
   const hooks = createTurnHooks(options, ids);
   // Until the source has one of its own: something must be able to say that it never will.
   let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
@@ -184,6 +185,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   /** The one place where a turn gets its outcome. */
   function settle(final: TurnOutcome, chunks: Chunk[]): void {
     outcome = final;
+    accepted.resolve(final);
     letGo();
     try {
       push(chunks);
@@ -280,6 +282,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   function leaveToOthers(): void {
     isTaken = true;
+    accepted.resolve(undefined);
     unwritten.clear();
     letGo();
     options.onTaken?.();
@@ -399,9 +402,10 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     }
     try {
       const sink = { event: onEvent, close: (final: TurnOutcome) => end(final) };
-      translator = upstream.take(
-        takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink),
-      );
+      const begun =
+        takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink);
+      translator = upstream.take(begun);
+      void Promise.resolve(begun.accepted).then(() => accepted.resolve(outcome));
       lastEventAt = monotonicNow();
       catchUp.attached();
     } catch (error) {
@@ -437,6 +441,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     },
     abandon: end,
     handOver,
+    accepted: accepted.promise,
     done: finished.promise,
   };
 }

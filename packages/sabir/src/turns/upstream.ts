@@ -60,6 +60,11 @@ export interface UpstreamTurn {
   /** The prompt waits behind others: silence means nothing yet. */
   readonly isQueued: boolean;
   /**
+   * Settles when the agent is known to have taken the prompt, or the turn has ended. Only for an upstream that can refuse a
+   * prompt after `prompt` has returned; without it the prompt counts as taken at once.
+   */
+  readonly accepted?: Promise<void>;
+  /**
    * The place of the latest event among the turn's, as `attach` would tell them again: the first is
    * 1. What has no place there, like a word about the queue, does not change it. Needed where the
    * session can `attach`.

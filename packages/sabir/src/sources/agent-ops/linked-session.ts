@@ -39,6 +39,8 @@ type Turn = {
   isCatchingUp: boolean;
   /** Given while the turn runs; told again after a drop, since the first one counts. */
   readonly answers: (Pick<Answer, 'questionId' | 'by'> & { answer: string | boolean })[];
+  /** The server has said something about the prompt. */
+  readonly accepted: PromiseWithResolvers<void>;
   wantsStop: boolean;
   isClosed: boolean;
 };
@@ -144,7 +146,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
         ...{ dialect: 'v2', promptId, messageId, approvals, mayHaveWaited },
         ...(errorText && { errorText }),
       }),
-      ...{ wantsStop: false, isClosed: false },
+      ...{ wantsStop: false, isClosed: false, accepted: Promise.withResolvers<void>() },
     };
     const refusal = this.isClosed ? DROPPED : refusalOf(prompt);
     if (refusal) queueMicrotask(() => this.#close(turn, refusal));
@@ -157,7 +159,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     }
     const isQueued = () => this.#isQueued(turn);
     return {
-      translator: turn.translator,
+      ...{ translator: turn.translator, accepted: turn.accepted.promise },
       get isQueued() {
         return isQueued();
       },
@@ -320,6 +322,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #tell(turn: Turn, event: object): void {
     if (this.#turns.get(turn.prompt.turnId) !== turn) return;
     turn.sink.event(event);
+    turn.accepted.resolve();
     if (turn.translator.ended) this.#turns.delete(turn.prompt.turnId);
   }
 
@@ -333,6 +336,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
   #release(turn: Turn): void {
     turn.isClosed = true;
+    turn.accepted.resolve();
     const { turnId: promptId } = turn.prompt;
     if (this.#turns.get(promptId) === turn) this.#turns.delete(promptId);
   }
@@ -356,6 +360,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     this.#turns.delete(turn.prompt.turnId);
     if (turn.isClosed || turn.translator.ended) return;
     turn.isClosed = true;
+    turn.accepted.resolve();
     turn.sink.close(outcome);
   }
 
