@@ -16,6 +16,7 @@ import {
   refusal,
 } from '../../test/gateway-client.ts';
 import { scriptedUpstream } from '../../test/scripted-upstream.ts';
+import type { UIMessage } from '../message.ts';
 import {
   asUpstream,
   type ChatBody,
@@ -146,6 +147,34 @@ describe('a chat’s id', () => {
         user: { id: 'carl' },
       });
     }
+  });
+
+  it('names a history that leaves out the answer that runs in another gateway', async () => {
+    const log = memoryTurnLog();
+    const gate = Promise.withResolvers<void>();
+    const told: UIMessage[] = [];
+    const upstream = asUpstream(
+      async function* ({ messageId }) {
+        told.push({ id: messageId, role: 'assistant', parts: [] });
+        yield { type: 'text-delta', id: '1', delta: 'half' };
+        await gate.promise;
+      },
+      { history: () => told },
+    );
+    const reader = openEvents(
+      await createContractUser(createTestGateway(upstream, { log }), 'carl').post(
+        contractBody('hi'),
+      ),
+    );
+    await reader.until(() => reader.said());
+    const other = createTestGateway(upstream, { log });
+    const history = async () =>
+      (await createUser(other, 'carl', `chat:carl:${CHAT_ID}`).messages()).json();
+    expect(await history()).toEqual([]);
+    gate.resolve();
+    await reader.ended;
+    await expect.poll(history).toEqual(told);
+    expect((await createUser(other, 'cora', `chat:carl:${CHAT_ID}`).messages()).status).toBe(404);
   });
 
   it('can be switched off, minted or not', async () => {
