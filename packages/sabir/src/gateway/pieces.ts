@@ -9,6 +9,8 @@ export type Pieces = ReturnType<typeof createPieces>;
 
 /** What is kept for viewers that come soon after one another, when nobody holds it. */
 const KEPT_BYTES = 4_000_000;
+/** About what the encoder behind a piece holds: more than the bytes of a short turn. */
+const ENCODER_BYTES = 8_000;
 
 /**
  * The parts of replays that viewers are being sent. Viewers that come back at once, after a network
@@ -25,7 +27,7 @@ export function createPieces(keptBytes = KEPT_BYTES) {
     const piece = idle.get(key);
     if (!piece) return undefined;
     idle.delete(key);
-    idleBytes -= piece.bytes.length;
+    idleBytes -= sizeOf(piece);
     return piece;
   }
 
@@ -42,11 +44,15 @@ export function createPieces(keptBytes = KEPT_BYTES) {
       if (!piece || --piece.holders > 0) return;
       held.delete(key);
       idle.set(key, piece);
-      idleBytes += piece.bytes.length;
+      idleBytes += sizeOf(piece);
       for (const oldest of idle.keys()) {
         if (idleBytes <= keptBytes) return;
         takeIdle(oldest);
       }
     },
   };
+}
+
+function sizeOf({ bytes }: ReplayPiece): number {
+  return bytes.length + ENCODER_BYTES;
 }
