@@ -1,12 +1,15 @@
 /**
  * Writes the pages that are made from the code: docs/ERRORS.md from errors.ts, docs/TRACE.md from
- * the tags in test titles, docs/OPENAI-AGENTS-COMPARISON.md from runs of that SDK. With `--check`
- * nothing is written: a page that is not up to date, a requirement without a test, or a row of the
- * comparison that we do not keep, fails.
+ * the tags in test titles, the limits in docs/SECURITY.md, docs/OPENAI-AGENTS-COMPARISON.md from runs
+ * of that SDK. With `--check` nothing is written: a page that is not up to date, a requirement or a
+ * promise of docs/SECURITY.md without a test, or a row of the comparison that we do not keep, fails.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as errors from '../packages/sabir/src/errors.ts';
+import { DEFAULT_LIMITS as GATEWAY_LIMITS } from '../packages/sabir/src/gateway/options.ts';
+import { DEFAULT_SOCKET_LIMITS } from '../packages/sabir/src/runtimes/session-server-options.ts';
+import { DEFAULT_LIMITS as SESSION_LIMITS } from '../packages/sabir/src/session/options.ts';
 import { compareWithOfficialHelper } from './openai-agents-comparison/page.ts';
 import { REQUIREMENTS } from './requirements.ts';
 import { ROOT } from './run-command.ts';
@@ -87,16 +90,69 @@ ${rows.join('\n')}
   return { page, missing };
 }
 
+const LIMITS_BEGIN = '<!-- limits: made from the code by npm run docs -->\n';
+const LIMITS_END = '<!-- end of limits -->\n';
+
+/** docs/SECURITY.md with the limits as they are in the code. */
+function securityPage(): { page: string; missing: string[] } {
+  const written = readFileSync(join(ROOT, 'docs/SECURITY.md'), 'utf8');
+  const [before = '', rest = ''] = written.split(LIMITS_BEGIN);
+  const after = rest.split(LIMITS_END)[1] ?? '';
+  const rows = [
+    ...limitRows('gateway', GATEWAY_LIMITS),
+    ...limitRows('session', SESSION_LIMITS),
+    ...limitRows('session server', DEFAULT_SOCKET_LIMITS),
+  ];
+  const table = `\n| limit | of | default |\n|---|---|---|\n${rows.join('\n')}\n\n`;
+  return {
+    page: before + LIMITS_BEGIN + table + LIMITS_END + after,
+    missing: [...promisedTests(written)]
+      .filter(({ file, title }) => {
+        const path = join(ROOT, 'packages/sabir', file);
+        return (
+          !existsSync(path) || !readFileSync(path, 'utf8').replaceAll("\\'", "'").includes(title)
+        );
+      })
+      .map(({ file, title }) => `${file}: ${title}`),
+  };
+}
+
+function limitRows(of: string, limits: Record<string, number>): string[] {
+  return Object.entries(limits).map(([name, value]) => {
+    const amount = name.endsWith('Bytes') ? bytesText(value) : value.toLocaleString('en');
+    return `| \`${name}\` | ${of} | ${amount} |`;
+  });
+}
+
+function bytesText(bytes: number): string {
+  if (bytes >= 1_000_000) return `${bytes / 1_000_000} MB`;
+  return bytes >= 1_000 ? `${bytes / 1_000} KB` : String(bytes);
+}
+
+/** A test is named by its file and, in quotes, its title; several of one file follow one another. */
+function* promisedTests(page: string): Generator<{ file: string; title: string }> {
+  for (const line of page.split('\n').filter((row) => row.startsWith('| '))) {
+    let file: string | undefined;
+    for (const [, path, title] of line.matchAll(/`(src\/[\w./-]+\.test\.ts)`|"([^"]+)"/g)) {
+      if (path) file = path;
+      else if (file && title) yield { file, title };
+    }
+  }
+}
+
 const isCheck = process.argv.includes('--check');
 const { page, missing } = tracePage();
 const comparison = await compareWithOfficialHelper();
 const { lost } = comparison;
-let problems = missing.length + lost.length;
+const security = securityPage();
+let problems = missing.length + lost.length + security.missing.length;
+for (const test of security.missing) console.error(`docs/SECURITY.md names no test: ${test}`);
 if (missing.length > 0) console.error(`No test proves ${missing.join(', ')}.`);
 if (lost.length > 0) console.error(`Runs of the OpenAI Agents SDK lose: ${lost.join('; ')}.`);
 for (const [name, content] of [
   ['docs/ERRORS.md', errorsPage()],
   ['docs/TRACE.md', page],
+  ['docs/SECURITY.md', security.page],
   ['docs/OPENAI-AGENTS-COMPARISON.md', comparison.page],
 ] as const) {
   const path = join(ROOT, name);
