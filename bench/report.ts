@@ -26,12 +26,8 @@ export function atLeast(id: string, value: number, limit: number): Bar {
  * runs to its end. All of them together have 25 seconds then, processes of their own included.
  */
 export function sized<T>(full: T, smoke: T): T {
-  return isSmoke() ? smoke : full;
-}
-
-/** Told by the environment, so that processes of a benchmark's own know it too. */
-export function isSmoke(): boolean {
-  return process.env.SABIR_BENCH_SMOKE === '1';
+  // Told by the environment, so that processes of a benchmark's own know it too.
+  return process.env.SABIR_BENCH_SMOKE === '1' ? smoke : full;
 }
 
 function round(value: number): number {
