@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { createAudit } from '../audit.ts';
 import {
   type ErrorKind,
   HOOK_TIMEOUT,
@@ -92,6 +93,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       }),
     ...{ accessCheckMs: timing.accessCheckMs, logger },
   });
+  const audit = createAudit(options.onAudit, logger);
   let pendingUpgrades = 0;
   const refused = createLimitMetrics(metrics, limits, {
     sockets: () => openSockets.total,
@@ -109,6 +111,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       ...{ sessionId, storage: store.open(sessionId), timing, limits },
       onRunnerWanted: () => queueMicrotask(() => callRunner(sessionId)),
       onLimit: refused,
+      onAudit: audit,
       onTurnEnd: (reason) => counted.turns.add({ reason }),
       onIdle: () => {
         lingerIfEmpty(agent);

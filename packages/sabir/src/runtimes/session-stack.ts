@@ -41,7 +41,7 @@ export type SessionStackOptions = {
   fetch?(request: Request, info: RequestInfo): Response | undefined | Promise<Response | undefined>;
   /** What else the gateway is to know. */
   gateway?: Omit<ChatGatewayOptions, 'upstream' | 'authenticate' | 'access' | 'logger'>;
-  sessions?: Pick<SessionServerOptions, 'timing' | 'limits' | 'cors'>;
+  sessions?: Pick<SessionServerOptions, 'timing' | 'limits' | 'cors' | 'onAudit'>;
   /** How long `close` lets turns go on. Default 5,000. */
   shutdownMs?: number;
   logger?: Logger;

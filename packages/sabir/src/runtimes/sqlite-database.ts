@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { MIGRATIONS, SQL } from './sqlite-schema.ts';
@@ -18,6 +18,7 @@ export type SqliteSessionStoreOptions = {
   now?: () => number;
 };
 
+const OWNER_ONLY = 0o600;
 /** In the head of our files, so that no other program's are taken for them. */
 const APPLICATION_ID = 0x53616272;
 
@@ -39,6 +40,7 @@ export function openSessionDatabase(options: SqliteSessionStoreOptions): Databas
     database.exec('PRAGMA journal_mode = WAL');
     database.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`);
     migrate(database, version);
+    if (file !== ':memory:') tighten(file);
     return database;
   } catch (error) {
     if (database?.isOpen) database.close();
@@ -53,6 +55,19 @@ function prepareFolder(file: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   accessSync(folder, constants.W_OK);
   if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
+  // SQLite gives its log the mode of the file.
+  else writeFileSync(file, '', { flag: 'wx', mode: OWNER_ONLY });
+}
+
+/** Files of earlier versions could be read by everybody on the machine. */
+function tighten(file: string): void {
+  for (const path of [file, `${file}-wal`, `${file}-shm`]) {
+    try {
+      chmodSync(path, OWNER_ONLY);
+    } catch {
+      // It is not there, or another user's, who decides.
+    }
+  }
 }
 
 /** Looks before anything is written: somebody else's file stays as it was. */

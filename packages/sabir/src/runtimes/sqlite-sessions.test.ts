@@ -268,6 +268,39 @@ describe('the file', () => {
   });
 });
 
+describe('the file and its log', () => {
+  const modesOf = (file: string) =>
+    [file, `${file}-wal`].map((path) => statSync(path).mode & 0o777);
+
+  it('can be read by the user of the server alone, from the first moment', () => {
+    const before = process.umask(0);
+    onTestFinished(() => void process.umask(before));
+    const file = newFile();
+    open(file).open('s').set('key', 'value');
+    expect(modesOf(file)).toEqual([0o600, 0o600]);
+  });
+
+  it('are closed to others when they were made by an earlier version', () => {
+    const file = newFile();
+    const store = open(file);
+    store.open('s').set('key', 'value');
+    store.close();
+    chmodSync(file, 0o644);
+    open(file).open('s').set('key', 'other');
+    expect(modesOf(file)).toEqual([0o600, 0o600]);
+  });
+
+  it('of another program are left as they are', () => {
+    const file = newFile();
+    const other = new DatabaseSync(file);
+    other.exec('CREATE TABLE notes (text)');
+    other.close();
+    chmodSync(file, 0o644);
+    expect(() => sqliteSessionStore({ file })).toThrow('another program');
+    expect(statSync(file).mode & 0o777).toBe(0o644);
+  });
+});
+
 describe('what is asked of the file', () => {
   const database = new DatabaseSync(':memory:');
   for (const step of MIGRATIONS) database.exec(step);

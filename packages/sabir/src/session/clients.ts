@@ -109,6 +109,7 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
       return false;
     },
     add: (client: Client) => void clients.add(client),
+    all: (): readonly Client[] => [...clients],
     /** False if it was let go before. */
     remove: (client: Client) => clients.delete(client),
     /** It was not let go. */

@@ -1,3 +1,4 @@
+import type { AuditEvent } from '../audit.ts';
 import type { Logger } from '../translator.ts';
 import type { SessionStorage } from './storage.ts';
 
@@ -129,6 +130,8 @@ export type SessionAgentOptions = {
   onIdle?(): void;
   /** A turn has ended, for this reason. */
   onTurnEnd?(reason: 'end_turn' | 'error' | 'canceled'): void;
+  /** Somebody has prompted, stopped, answered or withdrawn something, or was refused. */
+  onAudit?(event: Omit<AuditEvent, 'at'>): void;
   /** Something was refused because of this limit. */
   onLimit?(limit: keyof SessionLimits): void;
   logger?: Logger;

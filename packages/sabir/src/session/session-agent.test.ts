@@ -347,6 +347,7 @@ describe('a session', () => {
     const again = rig.client('ann');
     const bob = rig.client('bob');
     expect(ann.of('user.joined').map(({ userId }) => userId)).toEqual(['ann', 'bob']);
+    ann.say({ type: 'prompt', content: 'Hi' });
     again.drop();
     bob.drop();
     expect(ann.of('user.left')).toMatchObject([

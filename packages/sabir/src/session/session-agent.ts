@@ -1,3 +1,4 @@
+import type { AuditEvent } from '../audit.ts';
 import {
   BODY_TOO_LARGE,
   LOG_FAILED,
@@ -14,8 +15,9 @@ import {
 import { createId } from '../id.ts';
 import { mayAnswer } from '../roles.ts';
 import { toSafeLogger } from '../safe-logger.ts';
-import type { SessionMessage } from '../sources/agent-ops/index.ts';
+import { toDecision } from '../sources/openai-agents/approvals.ts';
 import type { Channel } from '../translator.ts';
+import { toClientInit } from './client-init.ts';
 import { type Client, type ClientInfo, createClients, isIn, toConnectedUser } from './clients.ts';
 import { systemClock } from './clock.ts';
 import { createFollows } from './follows.ts';
@@ -29,13 +31,7 @@ import {
   type SessionSocket,
   type SocketEvents,
 } from './options.ts';
-import {
-  type ClientInit,
-  type ClientMessage,
-  type ConnectedUser,
-  PROTOCOL,
-  type RefusalEvent,
-} from './protocol.ts';
+import type { ClientMessage, RefusalEvent } from './protocol.ts';
 import { DEFAULT_CHANNEL, type HeardMessage, readClientMessage } from './read-client-message.ts';
 import { SessionTurns } from './session-turns.ts';
 import type { StoredTurn, TurnInfo } from './storage.ts';
@@ -44,6 +40,17 @@ import { nameOf } from './turn-messages.ts';
 type PromptMessage = Extract<ClientMessage, { type: 'prompt' }>;
 type AnswerMessage = Extract<ClientMessage, { type: 'answer' }>;
 
+type Done = Partial<Pick<AuditEvent, 'turnId' | 'questionId' | 'approved' | 'code'>>;
+
+/** What is reported of the messages that change something. */
+const ACTIONS: ReadonlyMap<string, AuditEvent['action']> = new Map([
+  ...([
+    ['prompt', 'prompt'],
+    ['withdraw', 'withdraw'],
+    ['abort', 'stop'],
+    ['answer', 'answer'],
+  ] as const),
+]);
 /** What somebody who may only watch may say. */
 const HARMLESS: ReadonlySet<string> = new Set(['ping', 'follow']);
 
@@ -131,7 +138,11 @@ export class SessionAgent {
     const isNew = !this.#clients.has(client.user.id);
     // What a newcomer is told in `init` must not be told again behind it.
     this.#turns.running?.settle();
-    const init = this.#initFor(client);
+    const { sessionId } = this;
+    const init = toClientInit(client, {
+      ...{ sessionId, storage: this.#options.storage, turns: this.#turns, clients: this.#clients },
+      ...{ limits: this.#limits, maxMessageBytes: this.#maxMessageBytes(client.role) },
+    });
     this.#clients.add(client);
     this.#clients.tell(client, init);
     if (isNew) this.#tellPresence('user.joined', client);
@@ -155,49 +166,10 @@ export class SessionAgent {
     this.#clients.closeAll(1001, 'the session is closing');
   }
 
-  #initFor(client: Client): ClientInit {
-    const { storage } = this.#options;
-    const { running, queue, runner, models } = this.#turns;
-    const { messages: wanted = this.#limits.initMessages, channel, role } = client;
-    const limit = Math.min(wanted, this.#limits.initMessages);
-    const { initBytes: maxBytes } = this.#limits;
-    const messages: SessionMessage[] =
-      limit > 0 ? storage.messages({ ...(channel && { channel }), limit, maxBytes }) : [];
-    const isTold = running !== undefined && isIn(client, running.channel);
-    if (isTold && running.isCreated && limit > 0) messages.push(running.message());
-    const { turnId, promptId } = running?.turn ?? {};
-    return {
-      type: 'init',
-      session: { id: this.sessionId, status: 'running', messages },
-      data: {
-        protocol: PROTOCOL,
-        role,
-        maxMessageBytes: this.#maxMessageBytes(role),
-        runnerConnected: runner.isConnected,
-        runnerBusy: running !== undefined,
-        promptsQueued: queue.size,
-        connectedClients: this.#clients.size + 1,
-        connectedUsers: withUser(this.#clients.users(), toConnectedUser(client.user)),
-        turn:
-          isTold && turnId && promptId
-            ? { turnId, promptId, seq: running.seq, ...running.channel }
-            : null,
-        queue: queue.toList().filter((prompt) => isIn(client, prompt)),
-        queueReason: this.#turns.queueReason,
-        questions: isTold && turnId ? this.#openQuestions(turnId) : [],
-        channels: storage.channels(),
-        ...(models !== undefined && { models }),
-      },
-    };
-  }
-
-  #openQuestions(turnId: string): ClientInit['data']['questions'] {
-    const told = this.#turns.questions.of(turnId).map(({ event }) => event);
-    return told as ClientInit['data']['questions'];
-  }
-
+  /** A session that nobody has said anything in is not stored, and neither are its visitors. */
   #remember({ user, role }: Client): void {
     const { storage, clock } = this.#options;
+    if (storage.bytes() === 0) return;
     const now = clock.now();
     const before = storage.participant(user.id);
     storage.saveParticipant({
@@ -229,10 +201,24 @@ export class SessionAgent {
       if (client.role === 'viewer' && !HARMLESS.has(message.type)) {
         throw new SabirError(MAY_ONLY_WATCH);
       }
-      this.#do(client, message, frame.length);
+      this.#report(client, message.type, this.#do(client, message, frame.length));
     } catch (error) {
-      this.#refuse(client, heard.about, error);
+      const { code } = this.#refuse(client, heard.about, error);
+      const { refused, promptId: _, ...ids } = heard.about;
+      this.#report(client, refused, { ...ids, code });
     }
+  }
+
+  /** What a gateway's users do, the gateway reports. */
+  #report(client: Client, type: string, done: Done | undefined): void {
+    const action = ACTIONS.get(type);
+    if (!action || !done || client.isGateway) return;
+    const { user, role } = client;
+    const outcome = done.code === undefined ? 'accepted' : 'refused';
+    const { sessionId } = this;
+    this.#options.onAudit?.({
+      ...{ action, outcome, userId: user.id, role, sessionId, ...done, via: 'socket' },
+    });
   }
 
   /** Platforms may check the length before this; here it is checked before the frame is parsed. */
@@ -247,29 +233,27 @@ export class SessionAgent {
     return role === 'viewer' ? viewerMessageBytes : promptBytes;
   }
 
-  #do(client: Client, message: ClientMessage, bytes: number): void {
+  /** What was done, if it is something to report. */
+  #do(client: Client, message: ClientMessage, bytes: number): Done | undefined {
     switch (message.type) {
       case 'prompt':
-        this.#prompt(client, message, bytes);
-        break;
+        return this.#prompt(client, message, bytes);
       case 'withdraw':
-        this.#withdraw(client, message.promptId);
-        break;
+        return this.#withdraw(client, message.promptId);
       case 'abort':
-        this.#abort(client, message);
-        break;
+        return this.#abort(client, message);
       case 'answer':
-        this.#answer(client, message);
-        break;
+        return this.#answer(client, message);
       case 'follow':
         this.#follow(client, message.turnId, message.after ?? 0);
         break;
       case 'ping':
         this.#clients.tell(client, { type: 'pong' });
     }
+    return undefined;
   }
 
-  #prompt(client: Client, message: PromptMessage, bytes: number): void {
+  #prompt(client: Client, message: PromptMessage, bytes: number): Done | undefined {
     const { storage } = this.#options;
     const { queue } = this.#turns;
     const { promptId = createId() } = message;
@@ -279,7 +263,7 @@ export class SessionAgent {
     if (isTaken) throw new SabirError(PROMPT_TAKEN);
     if (known) {
       this.#tellStanding(client, known);
-      return;
+      return undefined;
     }
     if (this.#isDraining) throw new SabirError(SHUTTING_DOWN);
     const exceeded = this.#exceededBy(client, bytes);
@@ -288,10 +272,15 @@ export class SessionAgent {
       throw new SabirError(exceeded === 'sessionBytes' ? SESSION_FULL : QUEUE_FULL);
     }
     const turn = this.#toTurn(client, promptId, message);
-    if (!storage.addTurn(turn)) throw new SabirError(PROMPT_TAKEN);
+    const isFirst = storage.bytes() === 0;
+    storage.transaction(() => {
+      if (!storage.addTurn(turn)) throw new SabirError(PROMPT_TAKEN);
+      if (isFirst) for (const one of this.#clients.all()) this.#remember(one);
+    });
     const queued = queue.add(turn);
     this.#turns.next();
     queue.announce(queued);
+    return { turnId: queued.turnId };
   }
 
   /** The limit that one more prompt of so many bytes would exceed. */
@@ -336,39 +325,50 @@ export class SessionAgent {
     }
   }
 
-  #withdraw({ user, role }: Client, promptId: string): void {
+  #withdraw({ user, role }: Client, promptId: string): Done {
     const { storage } = this.#options;
     const turn = this.#turns.queue.find((waiting) => waiting.promptId === promptId);
     if (!turn) throw new SabirError(storage.turnOfPrompt(promptId) ? NOT_QUEUED : NOT_FOUND);
     // What others want to ask is theirs to take back.
     if (turn.authorId !== user.id && role !== 'owner') throw new SabirError(NOT_FOUND);
     this.#turns.withdraw(turn);
+    return { turnId: turn.turnId };
   }
 
-  #abort(client: Client, { turnId, promptId }: { turnId?: string; promptId?: string }): void {
+  #abort(
+    client: Client,
+    { turnId, promptId }: { turnId?: string; promptId?: string },
+  ): Done | undefined {
     const { storage } = this.#options;
     const { running, queue } = this.#turns;
     const wanted = turnId ?? running?.turn.turnId;
     const isWished = promptId !== undefined || wanted !== undefined;
-    if (!isWished) return;
+    if (!isWished) return undefined;
     const turn = promptId ? storage.turnOfPrompt(promptId) : storage.turnInfo(wanted ?? '');
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
     const waiting = queue.find((queued) => queued.turnId === turn.turnId);
-    if (turn.turnId === running?.turn.turnId) this.#turns.abort();
-    else if (waiting) this.#withdraw(client, waiting.promptId);
+    if (turn.turnId === running?.turn.turnId) {
+      this.#turns.abort();
+      return { turnId: turn.turnId };
+    }
+    if (waiting) return this.#withdraw(client, waiting.promptId);
     // Whoever stops what is over may have missed its end.
-    else this.#tellStanding(client, turn);
+    this.#tellStanding(client, turn);
+    return undefined;
   }
 
-  #answer(client: Client, { questionId, answer, by }: AnswerMessage): void {
+  #answer(client: Client, { questionId, answer, by }: AnswerMessage): Done {
     const { questions } = this.#turns;
     const question = questions.find(questionId);
     const turn = this.#options.storage.turnInfo(question.turnId);
     if (!turn || !isIn(client, turn)) throw new SabirError(NOT_FOUND);
-    const { answerBy } = question.event as { answerBy?: unknown };
+    const { answerBy, callId } = question.event as { answerBy?: unknown; callId?: unknown };
     const who = client.isGateway && by ? { user: { id: by.userId }, role: by.role } : client;
     if (!mayAnswer(answerBy, who)) throw new SabirError(MAY_NOT_ANSWER);
     this.#turns.answered(questions.answer(question, answer));
+    const { turnId } = question;
+    const { approved } = toDecision(answer);
+    return { questionId, turnId, ...(callId !== undefined && { approved }) };
   }
 
   #follow(client: Client, turnId: string, after: number): void {
@@ -380,7 +380,11 @@ export class SessionAgent {
     this.#follows.add(client, turnId, after, turn.status === 'ended');
   }
 
-  #refuse(client: Client, about: Omit<RefusalEvent, 'type' | 'code' | 'error'>, error: unknown) {
+  #refuse(
+    client: Client,
+    about: Omit<RefusalEvent, 'type' | 'code' | 'error'>,
+    error: unknown,
+  ): SabirError {
     const known = error instanceof SabirError ? error : new SabirError(LOG_FAILED);
     if (known !== error) {
       const { logger } = this.#options;
@@ -388,11 +392,8 @@ export class SessionAgent {
     }
     const { code, userMessage } = known;
     this.#clients.tell(client, { type: 'error', ...about, code, error: userMessage });
+    return known;
   }
-}
-
-function withUser(users: ConnectedUser[], user: ConnectedUser): ConnectedUser[] {
-  return [...users.filter(({ id }) => id !== user.id), user];
 }
 
 function channelOf({ channelType, channelId }: Partial<Channel>): Channel {

@@ -355,7 +355,7 @@ describe('a storage that fails', () => {
     const { rig, state } = createRig();
     const ann = rig.client('ann');
     const bob = rig.client('bob');
-    state.broken = 'saveParticipant';
+    state.broken = 'bytes';
     const cid = rig.client('cid');
     expect(cid.closed).toMatchObject({ code: 1011 });
     bob.drop();
