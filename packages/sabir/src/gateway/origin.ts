@@ -1,16 +1,21 @@
 import { allowsOrigin, type Cors } from './cors.ts';
 
+/** What browsers send by themselves once somebody has signed in that way, whichever page asks. */
+const BY_BROWSER = /^(basic|digest|negotiate|ntlm)\b/i;
+
 /**
  * Whether this request cannot be one that a foreign page had somebody's browser send with their
- * cookies: such a request names its origin, and has no `Authorization`, which a page can only add
- * where CORS lets it.
+ * cookies: such a request names its origin, and has no `Authorization` but the browser's own. A page can
+ * only add one where CORS lets it.
  */
 export function isTrustedPage(request: Request, cors: Cors | undefined): boolean {
   const { headers } = request;
   const origin = headers.get('origin');
-  if (origin === null || headers.has('authorization') || isOwnPage(request, origin)) return true;
+  const authorization = headers.get('authorization');
+  const isAddedByPage = authorization !== null && !BY_BROWSER.test(authorization.trim());
+  if (origin === null || isAddedByPage || isOwnPage(request, origin)) return true;
   // A star lets everybody in, but nobody with cookies.
-  if (cors?.origins === '*' && headers.has('cookie')) return false;
+  if (cors?.origins === '*' && (headers.has('cookie') || authorization !== null)) return false;
   return allowsOrigin(cors, origin);
 }
 
