@@ -58,6 +58,8 @@ type Chat = {
 };
 
 const MEGABYTE = 1024 * 1024;
+/** What an ended turn takes beside its chunks. */
+const TURN_BYTES = 3_000;
 
 /** Turns in the memory of this process: what was acknowledged is kept until it ends. */
 export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
@@ -149,8 +151,9 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     turn.leaseTimer?.clear();
     turn.leaseTimer = undefined;
     ended.add(turn);
-    endedBytes += turn.bytes;
     liveBytes -= turn.bytes;
+    turn.bytes += TURN_BYTES;
+    endedBytes += turn.bytes;
     // Whoever waits for its end may ask for the turn at once: it is forgotten, or it is there.
     if (ended.size === 1 || endedBytes > retainedBytes || retentionMs <= 0) forgetEnded();
     wake(turn);
