@@ -1,5 +1,11 @@
 import { BAD_REQUEST, BODY_TOO_LARGE, SabirError } from './errors.ts';
-import { createJsonMeter, JSON_DEPTH, JSON_NODES, type JsonProblem } from './json-limits.ts';
+import {
+  createJsonMeter,
+  JSON_DEPTH,
+  JSON_NODES,
+  type JsonProblem,
+  NODE_BYTES,
+} from './json-limits.ts';
 import type { UIMessage } from './message.ts';
 
 export type Trigger = 'submit-message' | 'regenerate-message';
@@ -43,8 +49,8 @@ export type BodyLimits = {
 };
 
 /**
- * The body of a request, and how many bytes it had. `onBytes` gets the size of each piece before it is kept, and
- * ends the reading by throwing.
+ * The body of a request, and how many bytes it had. `onBytes` gets the size of each piece before it is kept, then what
+ * the body will take beside its text once it is parsed, and ends the reading by throwing.
  */
 export async function readJson(
   request: Request,
@@ -116,6 +122,7 @@ async function readText(
     add(decoder.decode(chunk, { stream: true }));
   }
   add(decoder.decode());
+  onBytes?.(meter.nodes * NODE_BYTES);
   return { text: blocks.join('') + pieces.join(''), bytes };
 }
 

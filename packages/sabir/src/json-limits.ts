@@ -27,6 +27,8 @@ export type JsonProblem = 'too-deep' | 'too-many-nodes' | 'too-long';
 
 export const JSON_DEPTH = 200;
 export const JSON_NODES = 100_000;
+/** About what an array, an object or a field takes in memory once it is parsed. */
+export const NODE_BYTES = 80;
 
 const FILE = 'data:';
 const QUOTE = '"'.charCodeAt(0);
@@ -122,6 +124,10 @@ export function createJsonMeter(limits: JsonLimits = {}) {
   }
 
   return {
+    /** The arrays, objects and fields so far. */
+    get nodes() {
+      return nodes;
+    },
     /** Takes the next piece. Gives the first limit that was exceeded, now or before. */
     push(text: string): JsonProblem | undefined {
       let at = 0;

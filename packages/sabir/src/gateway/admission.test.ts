@@ -276,7 +276,7 @@ describe('bodies', () => {
 
   it('past heldBodyBytes in all are refused with 503: those being read, and those of running turns', async () => {
     const { agent, gateway, carl, limit } = start(
-      { heldBodyBytes: 2_500 },
+      { heldBodyBytes: 3_500 },
       { timing: { bodyMs: 300 } },
     );
     const slow = gateway.fetch(half('sessions/s1/chat').request);

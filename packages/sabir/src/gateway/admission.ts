@@ -143,6 +143,13 @@ export function createAdmission(
         },
       };
     },
+    /** What is kept for a client until it has taken it. */
+    holdBytes(bytes: number): Release {
+      hold(bytes);
+      return once(() => {
+        heldBytes -= bytes;
+      });
+    },
     /**
      * Reads a body within the limits of its caller: how many at once, how large, how long. What `use` makes of it
      * counts with the body's bytes until `release`.

@@ -38,7 +38,7 @@ import { createOpenStreams } from './open-streams.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
 import { createReadiness } from './readiness.ts';
-import { json, toErrorResponse } from './responses.ts';
+import { json, sendJson, toErrorResponse, toJsonBytes } from './responses.ts';
 import { createSleepWatch } from './sleep-watch.ts';
 import { createTurnRunner } from './turn-runner.ts';
 import { createViewers } from './viewers.ts';
@@ -155,31 +155,41 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     }
   }
 
-  /** Something of the upstream's session, asked for on this user's behalf. */
-  async function withSession<T>(
+  /**
+   * Something of the upstream's session, asked for on this user's behalf. It may be large: it counts until its client
+   * has taken it.
+   */
+  async function showOfSession(
     sessionId: string,
     visit: Visit,
-    use: (session: UpstreamSession, user: User) => Promise<T>,
-  ): Promise<T> {
+    use: (session: UpstreamSession, user: User) => Promise<unknown>,
+  ): Promise<Response> {
     const { user, role } = await guard.permitRequest(visit.request, sessionId, 'viewer');
     const seat = admission.takeSeat(userCaller(user));
     let lease: SessionLease | undefined;
+    let isSending = false;
     try {
       const signal = AbortSignal.timeout(timing.connectMs);
       lease = await runner.lease({ sessionId, user, role }, signal);
       if (closing) throw new SabirError(SHUTTING_DOWN);
-      return await use(lease.session, user);
+      const bytes = toJsonBytes(await use(lease.session, user));
+      const release = admission.holdBytes(bytes.length);
+      isSending = true;
+      return sendJson(bytes, visit.request.signal, () => {
+        release();
+        seat.leave();
+      });
     } catch (error) {
       // The session was closed under it.
       throw closing ? new SabirError(SHUTTING_DOWN) : error;
     } finally {
       lease?.release();
-      seat.leave();
+      if (!isSending) seat.leave();
     }
   }
 
   function messages(sessionId: string, visit: Visit): Promise<Response> {
-    return withSession(sessionId, visit, async (session, user) => {
+    return showOfSession(sessionId, visit, async (session, user) => {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
       const here = runner.unstoredIn(sessionId);
@@ -194,7 +204,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       const shown = history.filter(({ id }) => !excluded.has(id));
       // Nobody waits for it twice.
       const isAway = elsewhere === undefined;
-      if (isAway) return json(200, shown);
+      if (isAway) return shown;
       await unlessAway(async () => {
         await owed.settle(
           user.id,
@@ -202,7 +212,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
         );
         for (const messageId of running) await owed.owe(user.id, messageId);
       });
-      return json(200, shown);
+      return shown;
     });
   }
 
@@ -226,7 +236,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   }
 
   function channels(sessionId: string, visit: Visit): Promise<Response> {
-    return withSession(sessionId, visit, async (session) => json(200, session.channels?.() ?? []));
+    return showOfSession(sessionId, visit, async (session) => session.channels?.() ?? []);
   }
 
   async function showMetrics({ request }: Visit): Promise<Response> {

@@ -100,7 +100,8 @@ export type GatewayLimits = {
    */
   bodiesPerAddress: number;
   /**
-   * Bytes of bodies in all: of requests that are being read, and of prompts whose turn runs.
+   * Bytes of bodies in all: of requests that are being read, of prompts whose turn runs, and of histories that
+   * are being sent. What was parsed counts with 80 bytes more for each of its objects, arrays and fields.
    * @default 192_000_000
    */
   heldBodyBytes: number;

@@ -1,11 +1,42 @@
+import { type ByteSink, toByteResponse } from '../byte-source.ts';
 import { INTERNAL_ERROR, SabirError } from '../errors.ts';
 
 export function nothing(): Response {
-  return new Response(null, { status: 204 });
+  return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } });
 }
 
 export function json(status: number, body: unknown): Response {
   return Response.json(body, { status, headers: { 'cache-control': 'no-store' } });
+}
+
+/** So much of it at most is handed to a client at once. */
+const PIECE_BYTES = 64 * 1024;
+
+export function toJsonBytes(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+/** Sends JSON as fast as its client takes it. `onOver` runs once, when all is sent or the client is gone. */
+export function sendJson(bytes: Uint8Array, signal: AbortSignal, onOver: () => void): Response {
+  let sink: ByteSink | undefined;
+  let at = 0;
+  const source = {
+    open(given: ByteSink) {
+      sink = given;
+    },
+    resume() {
+      while (at < bytes.length) {
+        const piece = bytes.subarray(at, at + PIECE_BYTES);
+        at += piece.length;
+        if (!sink?.write(piece)) return;
+      }
+      onOver();
+      sink?.end();
+    },
+    cancel: onOver,
+  };
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
+  return toByteResponse(source, { headers }, signal);
 }
 
 export function toErrorResponse(error: unknown): Response {
