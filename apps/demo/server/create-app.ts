@@ -1,4 +1,3 @@
-import type { Fetch } from 'sabir/node';
 import { createOpenHarnessHandler } from 'sabir/open-harness';
 import { createDemoFlow } from '../flow/demo-flow.ts';
 import { toFlowInput } from '../flow/flow-input.ts';
@@ -32,7 +31,7 @@ export type AppOptions = {
 };
 
 export type App = {
-  fetch: Fetch;
+  fetch(request: Request): Response | Promise<Response>;
   /** Gives the gateway's running answers a moment, then ends them. */
   close(): Promise<void>;
 };

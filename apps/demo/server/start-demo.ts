@@ -1,6 +1,6 @@
-import { type Fetch, serve } from 'sabir/node';
+import { serve } from 'sabir/node';
 import { sqliteSessionStore, startSessionStack } from 'sabir/session/node';
-import { createApp } from './create-app.ts';
+import { type App, createApp } from './create-app.ts';
 import type { Settings } from './read-settings.ts';
 import { refuseForeign } from './refuse-foreign.ts';
 
@@ -35,7 +35,7 @@ export async function startDemo(settings: Settings, where: Where): Promise<Runni
 async function startSessions(
   { agent, database = ':memory:', answerMs }: Settings,
   where: Where,
-  fetch: Fetch,
+  fetch: App['fetch'],
 ): Promise<RunningDemo> {
   const store = sqliteSessionStore({ file: database });
   const { url, port, close } = await startSessionStack({
