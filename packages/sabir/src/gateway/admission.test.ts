@@ -66,7 +66,7 @@ describe('live turns', () => {
     await agent.run(2);
     expect(agent.runs).toHaveLength(3);
     expect(await limit('liveTurnsPerUser')).toEqual({ use: 2, max: 2, refused: 1 });
-    expect(await limit('liveTurns')).toEqual({ use: 3, max: 5_000, refused: 0 });
+    expect(await limit('liveTurns')).toEqual({ use: 3, max: 4_000, refused: 0 });
   });
 
   it('in all past liveTurns are refused with 503', async () => {

@@ -56,7 +56,7 @@ export type GatewayLimits = {
   publicAttachmentBytes: number;
   /**
    * Turns that run in this process, those that wait for an answer included.
-   * @default 5_000
+   * @default 4_000
    */
   liveTurns: number;
   /**
@@ -258,7 +258,7 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   attachmentBytes: 10_000_000,
   publicBodyBytes: 64_000,
   publicAttachmentBytes: 0,
-  liveTurns: 5_000,
+  liveTurns: 4_000,
   liveTurnsPerUser: 100,
   liveTurnsPerAddress: 20,
   viewers: 10_000,
