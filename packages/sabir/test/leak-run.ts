@@ -54,6 +54,7 @@ const gateway = createChatGateway({
   access: () => 'owner',
   onFinish: () => void finished++,
   timing: { lingerMs: LINGER_MS, disconnectGraceMs: GRACE_MS },
+  limits: { liveTurnsPerUser: Infinity, viewersPerUser: Infinity, bodiesPerUser: Infinity },
 });
 const server = await serve({ fetch: gateway.fetch });
 const peer = fork(new URL('./leak-peer.ts', import.meta.url), [server.url]);
