@@ -26,7 +26,9 @@ const { port } = await startSessionStack({
   store: file ? sqliteSessionStore({ file }) : memorySessionStore(),
   driver: () => driver,
   gateway: { limits: { viewerBacklogBytes: Infinity, queueBytes: Infinity } },
-  sessions: { limits: { clientBufferBytes: Infinity, turnBytes: Infinity } },
+  sessions: {
+    limits: { clientBufferBytes: Infinity, turnBytes: Infinity, sessionBytes: Infinity },
+  },
 });
 process.on('message', () => {
   gc?.();

@@ -63,7 +63,7 @@ export type Participant = {
   lastSeenAt: number;
 };
 
-export type LatestMessages = {
+type LatestMessages = {
   /** Default: all channels. */
   channel?: Channel;
   /** Only those before this message. */

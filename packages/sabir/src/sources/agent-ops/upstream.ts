@@ -50,7 +50,7 @@ export type AgentOpsUpstreamOptions = {
 };
 
 /** What a token has to be good for. */
-export type TokenScope = { sessionId: string; role: Role };
+type TokenScope = { sessionId: string; role: Role };
 
 /** A server that sends an `init` does so at once. */
 const INIT_MS = 500;
