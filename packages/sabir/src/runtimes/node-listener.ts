@@ -1,5 +1,6 @@
 /** The bridge between node:http and web `Request`/`Response`. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type ByteSource, takeSource } from '../byte-source.ts';
 import { BAD_REQUEST, INTERNAL_ERROR } from '../errors.ts';
 import { toSafeLogger } from '../safe-logger.ts';
@@ -17,6 +18,14 @@ export type Fetch = (request: Request, info: RequestInfo) => Response | Promise<
 export type ListenerOptions = {
   /** A client that takes nothing for this long while bytes wait for it is cut off. Default 60,000. */
   stallMs?: number;
+  /**
+   * How many requests of one HTTP/1 connection may wait for their answers. A client that sends more is cut off: one
+   * packet holds thousands, and each would hold its answer until those before it are read. Browsers and proxies send
+   * the next request when they have the answer.
+   *
+   * @default 8
+   */
+  maxPipelined?: number;
   /** Default `console`. */
   logger?: Logger;
 };
@@ -32,11 +41,21 @@ const BAD_METHOD = 'Use a method and headers that fetch() can send.';
  * createServer(toNodeListener(gateway.fetch)).listen(3000);
  */
 export function toNodeListener(fetch: Fetch, options: ListenerOptions = {}): RequestListener {
-  const { stallMs = 60_000 } = options;
+  const { stallMs = 60_000, maxPipelined = 8 } = options;
   const logger = toSafeLogger(options.logger ?? console);
   // Node's `request.signal` never fires once the request itself has been collected, so a request
   // stays within reach for as long as its response runs.
   const running = new Set<Request>();
+  /** How many requests of a connection are not answered yet. */
+  const waiting = new WeakMap<Socket, number>();
+
+  function isTooMany({ socket, httpVersionMajor }: IncomingMessage, outgoing: ServerResponse) {
+    if (httpVersionMajor > 1) return false;
+    const count = (waiting.get(socket) ?? 0) + 1;
+    waiting.set(socket, count);
+    outgoing.once('close', () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1));
+    return count > maxPipelined;
+  }
 
   /** Gives a body that pushes its bytes, to be sent when nothing holds the request any more. */
   async function answer(
@@ -59,6 +78,10 @@ export function toNodeListener(fetch: Fetch, options: ListenerOptions = {}): Req
   }
 
   return async (incoming, outgoing) => {
+    if (isTooMany(incoming, outgoing)) {
+      incoming.socket.destroy();
+      return;
+    }
     const leaving = new AbortController();
     const gone = leaving.signal;
     const leave = () => {

@@ -110,6 +110,7 @@ function trackConnections(server: Server) {
     socket.once('close', () => answers.delete(socket));
   });
   server.on('request', ({ socket }, outgoing) => {
+    if (socket.destroyed) return;
     answers.set(socket, (answers.get(socket) ?? 0) + 1);
     outgoing.once('close', () => {
       const left = (answers.get(socket) ?? 1) - 1;
@@ -142,6 +143,8 @@ function answerHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on('request', (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { socket } = incoming;
+    // The listener before this one has cut the client off.
+    if (socket.destroyed) return;
     let readAt = performance.now();
     incoming.once('end', () => {
       readAt = performance.now();
