@@ -33,10 +33,19 @@ export interface TailViewer {
 }
 
 /** How much of a turn has passed at its tail, in bytes, since this process follows it. */
-export type Passed = { bytes: number; compactBytes: number; largestBytes: number };
+export type Passed = {
+  bytes: number;
+  compactBytes: number;
+  largestBytes: number;
+  /** The last chunk was a delta: one that follows adds only its text to the run. */
+  isInRun: boolean;
+};
 
 /** Viewers at the same place on the same wire. */
 type Group = { encoder: WireEncoder; viewers: Set<TailViewer> };
+
+/** From so many viewers on, writing to all of them takes long enough to be paced. */
+const CROWD = 32;
 
 type FanoutOptions = {
   log: AnyTurnLog;
@@ -56,7 +65,7 @@ export class Fanout {
   /** What the viewers at the tail have seen. */
   position: number;
   /** See `Passed`. */
-  passed: Passed = { bytes: 0, compactBytes: 0, largestBytes: 0 };
+  passed: Passed = { bytes: 0, compactBytes: 0, largestBytes: 0, isInRun: false };
   #options: FanoutOptions;
   #members = 0;
   /** The viewers at the tail, by what they are sent. */
@@ -96,6 +105,10 @@ export class Fanout {
     return true;
   }
 
+  get #isCrowd(): boolean {
+    return this.#members >= CROWD;
+  }
+
   #drop(viewer: TailViewer): void {
     const { key } = viewer.encoder;
     const group = this.#groups.get(key);
@@ -109,7 +122,7 @@ export class Fanout {
       const batches = log.read(turn.turnId, this.position, signal)[Symbol.asyncIterator]();
       for (;;) {
         // Before the log is asked: what comes while we wait is part of the same batch.
-        await pace.wait();
+        if (this.#isCrowd) await pace.wait();
         const { done, value } = await batches.next();
         if (signal.aborted) return;
         if (done) break;
@@ -148,7 +161,7 @@ export class Fanout {
       const piece = { entries, structure, bytes: encoder.encode(entries), before };
       const from = performance.now();
       for (const viewer of viewers) viewer.take(piece);
-      this.#options.pace.add(performance.now() - from);
+      if (this.#isCrowd) this.#options.pace.add(performance.now() - from);
     }
     this.#last = entries.at(-1)?.chunk;
     this.position = entries.at(-1)?.seq ?? this.position;
@@ -183,18 +196,17 @@ function isDelta({ type }: Chunk): boolean {
 
 /** A run of deltas is one chunk when it is compacted, and takes what one takes beside its text. */
 export function passedAfter(
-  { bytes, compactBytes, largestBytes }: Passed,
+  { bytes, compactBytes, largestBytes, isInRun }: Passed,
   entries: readonly LoggedChunk[],
 ): Passed {
-  let wasDelta = false;
   for (const { chunk } of entries) {
     const size = chunkBytes(chunk);
     bytes += size;
-    compactBytes += wasDelta && isDelta(chunk) ? size - OVERHEAD_BYTES : size;
-    wasDelta = isDelta(chunk);
+    compactBytes += isInRun && isDelta(chunk) ? size - OVERHEAD_BYTES : size;
+    isInRun = isDelta(chunk);
     largestBytes = Math.max(largestBytes, size);
   }
-  return { bytes, compactBytes, largestBytes };
+  return { bytes, compactBytes, largestBytes, isInRun };
 }
 
 export type Fanouts = ReturnType<typeof createFanouts>;

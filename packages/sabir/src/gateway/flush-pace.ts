@@ -2,7 +2,7 @@ import { startTimeout } from '../turns/timers.ts';
 
 /** The share of its time that a busy process spends on writing to viewers. */
 const SHARE = 0.4;
-/** So much writing is not waited for: without many viewers nothing ever is. */
+/** So much writing is not waited for. */
 const FREE_MS = 2;
 /** A delta never waits for longer than this. */
 const MOST_MS = 30;
@@ -10,10 +10,11 @@ const MOST_MS = 30;
 export type FlushPace = ReturnType<typeof createFlushPace>;
 
 /**
- * When viewers are written to next. Every write costs a call into the operating system, whatever its
- * size: with a thousand viewers, a write for each delta takes all of a core. So the time that the
- * writes of all turns took has to pass a few times over before the next ones: while there is
- * headroom nothing waits, and the longer flushes get, the more deltas each of them holds.
+ * When the viewers of a crowd are written to next. Every write costs a call into the operating system,
+ * whatever its size: with a thousand viewers, a write for each delta takes all of a core. So the time
+ * that the writes to crowds took has to pass a few times over before the next ones: while there is
+ * headroom nothing waits, and the longer flushes get, the more deltas each of them holds. A turn with
+ * few viewers never waits.
  */
 export function createFlushPace(now: () => number = () => performance.now()) {
   let owedMs = 0;
