@@ -261,6 +261,13 @@ export const MODEL_TIMEOUT = {
   userMessage: 'The model did not answer in time.',
   remedy: 'Send the message again, or raise the timeout of the model.',
 } as const;
+export const FILE_REFUSED = {
+  code: 'file-refused',
+  status: 400,
+  retryable: false,
+  userMessage: 'Only the address of a file is attached. Attach the file itself.',
+  remedy: 'Send files as data: URLs, or allow their addresses with the fileUrls of the driver.',
+} as const;
 export const RUNNER_ABSENT = {
   code: 'runner-absent',
   status: 503,
@@ -442,6 +449,7 @@ export type ErrorKind =
   | typeof OUTPUT_BLOCKED
   | typeof TOOL_BLOCKED
   | typeof MODEL_TIMEOUT
+  | typeof FILE_REFUSED
   | typeof RUNNER_ABSENT
   | typeof RUNNER_LOST
   | typeof SERVER_RESTARTED

@@ -1,6 +1,7 @@
 import { isObject } from '../chunk-shapes.ts';
 import type { UIMessage, UIMessagePart } from '../message.ts';
 import type { DriverPrompt } from './driver.ts';
+import { allowsFile, checkFiles, type FileUrls } from './file-urls.ts';
 
 type Loose = Record<string, unknown>;
 
@@ -10,25 +11,28 @@ const isString = (value: unknown): value is string => typeof value === 'string';
 /**
  * The conversation as every major's `convertToModelMessages` takes it, the prompt last: only what a
  * model can be told again. A call that got no output is left out, because a provider refuses it.
+ *
+ * Throws if the SDK, or its provider, would fetch a file of the prompt that `fileUrls` does not allow.
  */
-export function toConversation(prompt: DriverPrompt): UIMessage[] {
+export function toConversation(prompt: DriverPrompt, fileUrls?: FileUrls): UIMessage[] {
   const { messages, promptId, content, attachments } = prompt;
+  checkFiles(attachments, fileUrls);
   const files = attachments.map((file) => ({ type: 'file' as const, ...file }));
   const isWordless = content === '' && files.length > 0;
   const text = isWordless ? [] : [{ type: 'text' as const, text: content }];
   const asked: UIMessage = { id: promptId, role: 'user', parts: [...text, ...files] };
-  return [...messages.flatMap(toSayable), asked];
+  return [...messages.flatMap((message) => toSayable(message, fileUrls)), asked];
 }
 
-function toSayable(message: UIMessage): UIMessage[] {
+function toSayable(message: UIMessage, fileUrls: FileUrls | undefined): UIMessage[] {
   const { id, role } = message;
   if (role === 'system') return [];
-  const said = message.parts.flatMap((part) => toSayablePart(part as Loose));
+  const said = message.parts.flatMap((part) => toSayablePart(part as Loose, fileUrls));
   const parts = role === 'assistant' ? withSteps(said) : said;
   return parts.some(({ type }) => type !== 'step-start') ? [{ id, role, parts }] : [];
 }
 
-function toSayablePart(part: Loose): UIMessagePart[] {
+function toSayablePart(part: Loose, fileUrls: FileUrls | undefined): UIMessagePart[] {
   const { type, text, url, mediaType, filename, providerMetadata } = part;
   const more = isObject(providerMetadata) ? { providerMetadata } : {};
   if (type === 'text')
@@ -41,7 +45,7 @@ function toSayablePart(part: Loose): UIMessagePart[] {
   if (type === 'file') {
     const named = typeof filename === 'string' && { filename };
     const file = { type, url, mediaType, ...named, ...more } as UIMessagePart;
-    return isString(url) && URL.canParse(url) && isString(mediaType) ? [file] : [];
+    return isString(url) && allowsFile(url, fileUrls) && isString(mediaType) ? [file] : [];
   }
   if (type === 'step-start') return [{ type }];
   return typeof part.toolCallId === 'string' ? toSettledCall(part) : [];

@@ -5,6 +5,7 @@ import type { Usage } from '../outcome.ts';
 import { toConversation } from './ai-sdk-history.ts';
 import { type Approval, type BesideChunks, chunkDriver } from './chunk-driver.ts';
 import type { AgentDriver, DriverPrompt } from './driver.ts';
+import type { FileUrls } from './file-urls.ts';
 import { readUntilAborted } from './until-aborted.ts';
 
 /** A language model of AI SDK 5, 6 or 7: a provider's, or its name at the gateway. */
@@ -36,6 +37,12 @@ type CommonOptions = {
   settings?: Record<string, unknown>;
   /** The module to use. Default: the `ai` that is installed. */
   ai?: AiSdk;
+  /**
+   * Which addresses of attached files the SDK or its provider may fetch.
+   *
+   * @default none: files come whole, as `data:`
+   */
+  fileUrls?: FileUrls;
   /** What people are told when the model fails. Default: the provider's own message. */
   errorText?: (error: unknown) => string;
 };
@@ -163,7 +170,7 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Driv
   async function begin(): Promise<void> {
     const ai = await loadSdk(options);
     const tools = options.agent ? options.agent.tools : options.tools;
-    const conversation = toConversation(prompt) as never;
+    const conversation = toConversation(prompt, options.fileUrls) as never;
     // A promise since 6.
     messages = (await ai.convertToModelMessages(conversation, { tools } as never)) as unknown[];
   }

@@ -1,5 +1,6 @@
 import type { Channel, Logger } from '../../translator.ts';
 import type { AgentDriver, DriverEvent, DriverPrompt, DriverStart } from '../driver.ts';
+import { checkFiles, type FileUrls } from '../file-urls.ts';
 import { createOpenCodeApi, OpenCodeRefusal, type OpenCodeServer, type PromptBody } from './api.ts';
 import { createEventStream, type EventStream } from './event-stream.ts';
 import { createOpenCodeTurn, type OpenCodeTurn } from './turn.ts';
@@ -17,6 +18,12 @@ export type OpenCodeDriverOptions = {
   agent?: string;
   /** Where the channels' conversations are remembered. Default: in memory. */
   sessions?: OpenCodeSessions;
+  /**
+   * Which addresses of attached files OpenCode may fetch. It reads those with `file:` without a question.
+   *
+   * @default none: files come whole, as `data:`
+   */
+  fileUrls?: FileUrls;
   /** Words that arrive together are told together. Default true. */
   mergeDeltas?: boolean;
   timing?: {
@@ -125,6 +132,7 @@ export function createOpenCodeDriver(
   }
 
   async function* answer(prompt: DriverPrompt): AsyncGenerator<DriverEvent, void> {
+    checkFiles(prompt.attachments, options.fileUrls);
     const body = toBody(prompt, defaultModel, options.agent);
     if (prompt.signal.aborted) return;
     await connected();
