@@ -329,14 +329,15 @@ export const SESSION_FULL = {
   status: 413,
   retryable: false,
   userMessage: 'This session holds as much as it may.',
-  remedy: 'Begin a new session, delete this one, or raise limits.sessionBytes.',
+  remedy: 'Begin a new session, delete this one, or raise limits.sessionBytes or limits.channels.',
 } as const;
 export const TOO_MANY_SOCKETS = {
   code: 'too-many-sockets',
   status: 429,
   retryable: true,
-  userMessage: 'There are too many open connections.',
-  remedy: 'Close some, or raise limits.socketsPerUser or limits.socketsPerSession.',
+  userMessage: 'There are too many connections.',
+  remedy:
+    'Close some or connect less often, or raise limits.socketsPerUser, limits.socketsPerSession or limits.initBytesPerSecond.',
 } as const;
 export const SOCKETS_FULL = {
   code: 'sockets-full',

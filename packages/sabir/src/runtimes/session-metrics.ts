@@ -47,6 +47,7 @@ export function createSessionMetrics(
 /** Those that refuse something. The others only cut what is read. */
 const REFUSING = [
   ...['sockets', 'socketsPerUser', 'socketsPerSession', 'pendingUpgrades', 'messagesPerSecond'],
+  ...['initBytesPerSecond', 'channels', 'turnQuestions'],
   ...['promptBytes', 'viewerMessageBytes', 'queuedPrompts', 'queuedPromptsPerUser', 'queueBytes'],
   ...['turnBytes', 'eventBytes', 'sessionBytes', 'clientBufferBytes'],
 ] as (keyof Limits)[];

@@ -95,6 +95,12 @@ export type SocketLimits = {
    */
   socketsPerSession: number;
   /**
+   * What one user may be sent by `init` a second, in all sessions; a burst may be 16 times as much. Each connection
+   * counts as 100,000 bytes more. Past it an upgrade is answered with 429.
+   * @default 4_000_000
+   */
+  initBytesPerSecond: number;
+  /**
    * Upgrades that wait for `authenticate` and `access`. Past it an upgrade is answered with 503.
    * @default 1_000
    */
@@ -119,6 +125,7 @@ export const DEFAULT_SOCKET_LIMITS: SocketLimits = {
   sockets: 10_000,
   socketsPerUser: 50,
   socketsPerSession: 1_000,
+  initBytesPerSecond: 4_000_000,
   pendingUpgrades: 1_000,
   messagesPerSecond: 50,
 };

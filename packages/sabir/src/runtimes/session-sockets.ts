@@ -1,4 +1,5 @@
 /** WebSockets of Node as a session takes them. */
+import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { SessionSocket, SocketEvents } from '../session/index.ts';
@@ -52,18 +53,22 @@ export function watchSocket(
   { pingMs, allow = () => true, onTooLarge }: WatchOptions,
 ): void {
   let isAlive = true;
+  let challenge = '';
   const pings = startTimer(pingMs, () => {
     if (!isAlive) socket.terminate();
     isAlive = false;
-    socket.ping();
+    challenge = randomUUID();
+    socket.ping(challenge);
   });
-  socket.on('pong', () => {
-    isAlive = true;
+  // Only a client that reads what it is sent can answer with the same.
+  socket.on('pong', (data) => {
+    if (String(data) === challenge) isAlive = true;
   });
   // `ws` answers each with a pong, which waits in memory if the other side does not read.
   socket.on('ping', allow);
   socket.on('message', (data) => {
-    isAlive = true;
+    // A client that only writes does not keep in memory what waits for it.
+    if (socket.bufferedAmount === 0) isAlive = true;
     // Whom we have let go may still be talking.
     if (socket.readyState === socket.OPEN && allow()) message(String(data));
   });

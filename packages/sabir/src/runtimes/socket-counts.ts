@@ -1,13 +1,21 @@
 import { type ErrorKind, SOCKETS_FULL, TOO_MANY_SOCKETS } from '../errors.ts';
+import { createByteBudgets } from './byte-budgets.ts';
 import type { SocketLimits } from './session-server-options.ts';
 
-type Limits = Pick<SocketLimits, 'sockets' | 'socketsPerUser' | 'socketsPerSession'>;
+type Limits = Pick<
+  SocketLimits,
+  'sockets' | 'socketsPerUser' | 'socketsPerSession' | 'initBytesPerSecond'
+>;
 type Refusal = { limit: keyof Limits; kind: ErrorKind };
+
+/** What a connection costs beside the bytes of its `init`. */
+const CONNECT_BYTES = 100_000;
 
 /** The open sockets of clients: how many there are in all, of each user and in each session. */
 export function createSocketCounts(limits: Limits) {
   const ofUser = new Map<string, number>();
   const inSession = new Map<string, number>();
+  const initBytes = createByteBudgets(limits.initBytesPerSecond);
   let total = 0;
 
   return {
@@ -25,8 +33,11 @@ export function createSocketCounts(limits: Limits) {
       if ((inSession.get(sessionId) ?? 0) >= limits.socketsPerSession) {
         return { limit: 'socketsPerSession', kind: TOO_MANY_SOCKETS };
       }
+      if (initBytes.isSpent(userId)) return { limit: 'initBytesPerSecond', kind: TOO_MANY_SOCKETS };
       return undefined;
     },
+    /** This user was sent an `init` of so many bytes. */
+    spendInit: (userId: string, bytes: number) => initBytes.spend(userId, CONNECT_BYTES + bytes),
     /** Gives the function to call when the socket is gone. */
     add(userId: string, sessionId: string): () => void {
       const change = (by: 1 | -1) => {

@@ -21,6 +21,8 @@ const RETRY_MS = 1_000;
 export function createOpenQuestions(options: OpenQuestionsOptions) {
   const { storage, clock, guard, questionMs, onExpire } = options;
   const timers = new Map<string, () => void>();
+  /** What the runner calls the questions of the turn that runs. */
+  const asked = new Set<string>();
 
   function watch(question: StoredQuestion, ms = question.expiresAt - clock.now()): void {
     const { questionId } = question;
@@ -41,22 +43,27 @@ export function createOpenQuestions(options: OpenQuestionsOptions) {
     /** Of a turn that was running before. */
     restore: (turnId: string) => {
       for (const question of storage.questionsOf(turnId)) {
+        asked.add(question.askedAs);
         if (question.status === 'open') watch(question);
       }
+    },
+    /** How many the turn that runs has asked. */
+    get count() {
+      return asked.size;
     },
     /** Tells it in its turn, unless it was asked before. */
     ask(event: QuestionEvent, running: RunningTurn): void {
       const { questionId: askedAs } = event;
+      if (asked.has(askedAs)) return;
+      asked.add(askedAs);
       const { turnId } = running.turn;
       // Agents may count their questions from one in every turn.
       const questionId = storage.question(askedAs) ? `${askedAs}-${turnId}` : askedAs;
-      const isKnown = storage.questionsOf(turnId).some((known) => known.askedAs === askedAs);
-      if (isKnown || timers.has(askedAs)) return;
       const expiresAt = toMilliseconds(event.expiresAt) ?? clock.now() + questionMs;
       const question = { questionId, askedAs, turnId, status: 'open', expiresAt } as const;
       // Sockets tell seconds: nobody should be told a later end than the one that counts.
       const told = { ...event, questionId, expiresAt: Math.floor(expiresAt / 1_000) };
-      running.push(told, (asked) => storage.saveQuestion({ ...question, event: asked }));
+      running.push(told, (kept) => storage.saveQuestion({ ...question, event: kept }));
       watch({ ...question, event: told });
     },
     find(questionId: string): StoredQuestion {
@@ -85,7 +92,9 @@ export function createOpenQuestions(options: OpenQuestionsOptions) {
         if (question.status === 'open') storage.saveQuestion({ ...question, status: 'withdrawn' });
       }
     },
+    /** The turn is over, or this process. */
     stopWatching(): void {
+      asked.clear();
       for (const questionId of [...timers.keys()]) forget(questionId);
     },
   };

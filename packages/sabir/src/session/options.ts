@@ -81,6 +81,11 @@ export type SessionLimits = {
    */
   turnBytes: number;
   /**
+   * How many questions an agent may ask in one turn.
+   * @default 1_000
+   */
+  turnQuestions: number;
+  /**
    * What an agent may say at once.
    * @default 8_000_000
    */
@@ -91,6 +96,11 @@ export type SessionLimits = {
    * @default 256_000_000
    */
   sessionBytes: number;
+  /**
+   * How many channels a session may have. Past it prompts in a new one are refused.
+   * @default 1_000
+   */
+  channels: number;
   /**
    * How many of the latest messages a client is told when it connects.
    * @default 1_000
@@ -151,8 +161,10 @@ export const DEFAULT_LIMITS: SessionLimits = {
   viewerMessageBytes: 4_096,
   queueBytes: 64_000_000,
   turnBytes: 32_000_000,
+  turnQuestions: 1_000,
   eventBytes: 8_000_000,
   sessionBytes: 256_000_000,
+  channels: 1_000,
   initMessages: 1_000,
   initBytes: 12_000_000,
   historyMessages: 200,

@@ -8,6 +8,8 @@ type Loose = Record<string, unknown>;
 const OURS: ReadonlySet<string> = new Set([
   ...['init', 'message', 'message.updated', 'chunk', 'status', 'pong', 'ack'],
   ...['user.joined', 'user.left', 'queue.state', 'queue.withdrawn'],
+  // As deployed servers ask people; a runner asks with `question`, which is stored with who may answer.
+  ...['interactive_prompt', 'interactive_prompt_resolved', 'interactive_prompt_expired'],
 ]);
 const ABOUT_TURN: ReadonlySet<string> = new Set(['complete', 'aborted', 'error', 'agentStatus']);
 

@@ -24,6 +24,14 @@ type Pending = {
 
 export type RunningTurn = ReturnType<typeof createRunningTurn>;
 
+/**
+ * Old clients are told the whole message when a tool changes. So many bytes of that wait to be stored at once,
+ * and all of a turn's come to no more than so many times what the turn itself comes to.
+ */
+const PENDING_SNAPSHOT_BYTES = 1_000_000;
+const FREE_SNAPSHOT_BYTES = 4_000_000;
+const SNAPSHOT_RATIO = 64;
+
 type RunningTurnOptions = {
   turn: StoredTurn;
   storage: SessionStorage;
@@ -50,6 +58,10 @@ export function createRunningTurn(options: RunningTurnOptions) {
   let seq = 0;
   let storedSeq = 0;
   let bytes = 0;
+  let snapshotBytes = 0;
+  let pendingSnapshotBytes = 0;
+  /** A change was left out: the next snapshot has it. */
+  let isSnapshotDue = false;
 
   for (const { event, length } of isRestored ? readEvents<LoggedEvent>(storage, turnId, 0) : []) {
     note(event);
@@ -85,11 +97,15 @@ export function createRunningTurn(options: RunningTurnOptions) {
     });
     const told = pending;
     pending = [];
+    pendingSnapshotBytes = 0;
     storedSeq = seq;
     for (const { frame, old } of told) {
       clients.broadcastFrame(frame, channel, turnId);
       if (old) clients.broadcastSnapshot(old, channel);
     }
+    const missed = isSnapshotDue && clients.hasSnapshots ? toFittingSnapshot() : undefined;
+    pendingSnapshotBytes = 0;
+    if (missed) clients.broadcastSnapshot(missed, channel);
   }
 
   function settle(): void {
@@ -102,22 +118,37 @@ export function createRunningTurn(options: RunningTurnOptions) {
 
   /** What deployed clients understand: the same as whole messages, and text as it comes. */
   function toOld(event: LoggedEvent): string | undefined {
-    const old = clients.hasSnapshots ? toOldEvent(event) : undefined;
-    return old && JSON.stringify(old);
-  }
-
-  function toOldEvent(event: LoggedEvent): object | undefined {
+    if (!clients.hasSnapshots) return undefined;
     switch (event.type) {
-      case 'message.part.text-delta':
-        return { type: 'chunk', content: event.delta, messageId: turnId, promptId, ...channel };
+      case 'message.part.text-delta': {
+        const { delta: content } = event;
+        return JSON.stringify({ type: 'chunk', content, messageId: turnId, promptId, ...channel });
+      }
       case 'message.create':
-        return { type: 'message', data: toMessage([], '') };
+        return JSON.stringify({ type: 'message', data: toMessage([], '') });
       case 'message.part.tool-update':
+        return toFittingSnapshot();
       case 'message.finalize':
-        return { type: 'message.updated', data: toMessage(record.parts, record.content) };
+        return toSnapshot();
       default:
         return undefined;
     }
+  }
+
+  function toFittingSnapshot(): string | undefined {
+    isSnapshotDue =
+      pendingSnapshotBytes > PENDING_SNAPSHOT_BYTES ||
+      snapshotBytes > FREE_SNAPSHOT_BYTES + SNAPSHOT_RATIO * bytes;
+    return isSnapshotDue ? undefined : toSnapshot();
+  }
+
+  function toSnapshot(): string {
+    isSnapshotDue = false;
+    const data = toMessage(record.parts, record.content);
+    const snapshot = JSON.stringify({ type: 'message.updated', data });
+    snapshotBytes += snapshot.length;
+    pendingSnapshotBytes += snapshot.length;
+    return snapshot;
   }
 
   function toMessage(parts: readonly unknown[], content: string): StoredMessage {

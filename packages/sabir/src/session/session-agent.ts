@@ -54,6 +54,9 @@ const ACTIONS: ReadonlyMap<string, AuditEvent['action']> = new Map([
 /** What somebody who may only watch may say. */
 const HARMLESS: ReadonlySet<string> = new Set(['ping', 'follow']);
 
+/** Limits of what a session keeps, rather than of what waits. */
+const IN_STORAGE: ReadonlySet<string> = new Set(['sessionBytes', 'channels']);
+
 /**
  * One session: the people in it, its runner, its history and its turns. It knows no platform:
  * sockets, clock and storage are handed in.
@@ -266,10 +269,10 @@ export class SessionAgent {
       return undefined;
     }
     if (this.#isDraining) throw new SabirError(SHUTTING_DOWN);
-    const exceeded = this.#exceededBy(client, bytes);
+    const exceeded = this.#exceededBy(client, bytes, channelOf(message));
     if (exceeded) {
       this.#options.onLimit?.(exceeded);
-      throw new SabirError(exceeded === 'sessionBytes' ? SESSION_FULL : QUEUE_FULL);
+      throw new SabirError(IN_STORAGE.has(exceeded) ? SESSION_FULL : QUEUE_FULL);
     }
     const turn = this.#toTurn(client, promptId, message);
     const isFirst = storage.bytes() === 0;
@@ -284,12 +287,15 @@ export class SessionAgent {
   }
 
   /** The limit that one more prompt of so many bytes would exceed. */
-  #exceededBy({ user }: Client, bytes: number): keyof SessionLimits | undefined {
+  #exceededBy({ user }: Client, bytes: number, channel: Channel): keyof SessionLimits | undefined {
     const { queue } = this.#turns;
     const { queuedPrompts, queuedPromptsPerUser, queueBytes } = this.#limits;
     if (queue.size >= queuedPrompts) return 'queuedPrompts';
     if (queue.countOf(user.id) >= queuedPromptsPerUser) return 'queuedPromptsPerUser';
     if (queue.bytes + bytes > queueBytes) return 'queueBytes';
+    const channels = this.#options.storage.channels();
+    const isKnown = channels.some((known) => isIn({ channel }, known));
+    if (!isKnown && channels.length >= this.#limits.channels) return 'channels';
     // A prompt is stored twice: as it was asked, and as a message when it is taken up.
     const stored = this.#options.storage.bytes() + queue.bytes + 2 * bytes;
     return stored > this.#limits.sessionBytes ? 'sessionBytes' : undefined;

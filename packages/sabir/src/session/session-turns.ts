@@ -239,8 +239,9 @@ export class SessionTurns {
     if (!running.isCreated) running.push({ type: 'message.create' });
     if (event.type === 'question') this.questions.ask(event, running);
     else running.push(event);
-    const { turnBytes, sessionBytes } = this.#options.limits;
-    if (running.bytes > turnBytes) this.#stopAtLimit('turnBytes');
+    const { turnBytes, turnQuestions, sessionBytes } = this.#options.limits;
+    if (this.questions.count > turnQuestions) this.#stopAtLimit('turnQuestions');
+    else if (running.bytes > turnBytes) this.#stopAtLimit('turnBytes');
     else if (this.#storedBytes + running.bytes > sessionBytes) this.#stopAtLimit('sessionBytes');
   }
 
@@ -387,7 +388,7 @@ export class SessionTurns {
     this.#fail(kind);
   }
 
-  #stopAtLimit(limit: 'eventBytes' | 'turnBytes' | 'sessionBytes'): void {
+  #stopAtLimit(limit: 'eventBytes' | 'turnBytes' | 'turnQuestions' | 'sessionBytes'): void {
     this.#options.onLimit?.(limit);
     this.#stopShort(limit === 'sessionBytes' ? SESSION_FULL : TURN_TOO_LARGE);
   }
