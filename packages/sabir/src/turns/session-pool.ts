@@ -28,6 +28,8 @@ export type SessionPool = {
 /** One that never becomes idle again is not kept for ever. */
 const MOST_BUSY_MS = 600_000;
 const LEAST_LOOK_MS = 1_000;
+/** So many linger at most; past that, the one that has been idle the longest is closed. Anybody can cause one. */
+const MOST_IDLE = 500;
 
 /**
  * One live session per session id, user *and* role, shared by all turns of it: what one person may
@@ -39,9 +41,12 @@ export function createSessionPool(
   lingerMs: number,
 ): SessionPool {
   const entries = new Map<string, Entry>();
+  /** Those that nobody uses and that have nothing to stop, by their keys; the longest idle first. */
+  const idle = new Map<string, Entry>();
 
   function drop(key: string, entry: Entry): void {
     if (entries.get(key) === entry) entries.delete(key);
+    if (idle.get(key) === entry) idle.delete(key);
     entry.linger?.clear();
     entry.giveUp.abort(NO_LONGER_NEEDED);
     void forget(() => entry.session?.close());
@@ -55,6 +60,14 @@ export function createSessionPool(
       const nextMs = Math.min(Math.max(lingerMs, LEAST_LOOK_MS), MOST_BUSY_MS - busyMs);
       linger(key, entry, nextMs, busyMs + nextMs);
     });
+  }
+
+  function rest(key: string, entry: Entry): void {
+    linger(key, entry, lingerMs);
+    if (entry.session?.isBusy) return;
+    idle.set(key, entry);
+    const [oldest] = idle;
+    if (oldest && idle.size > MOST_IDLE) drop(...oldest);
   }
 
   async function open(entry: Entry, identity: SessionIdentity): Promise<UpstreamSession> {
@@ -88,6 +101,7 @@ export function createSessionPool(
       const leased = entry;
       leased.leases++;
       leased.linger?.clear();
+      idle.delete(key);
       let isReleased = false;
       const release = () => {
         if (isReleased) return;
@@ -97,7 +111,7 @@ export function createSessionPool(
         if (leased.isRetired) drop(key, leased);
         if (entries.get(key) !== leased) return;
         if (!leased.session || leased.session.isClosed) drop(key, leased);
-        else linger(key, leased, lingerMs);
+        else rest(key, leased);
       };
       try {
         const session = await unlessAborted(

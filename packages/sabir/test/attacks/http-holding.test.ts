@@ -1,8 +1,13 @@
 /** Attacks on what one process holds: memory, places, connections. */
 import { describe, expect, it } from 'vitest';
-import { asUpstream, memoryTurnLog } from '../../src/gateway/index.ts';
+import { asUpstream, type ChatGatewayOptions, memoryTurnLog } from '../../src/gateway/index.ts';
+import type { Upstream } from '../../src/turns/upstream.ts';
+import { contractBody } from '../contract-client.ts';
 import { chatBody, echo, eventually, refusal } from '../gateway-client.ts';
 import { startAttacked } from './attacked.ts';
+
+const PUBLIC = { onboarding: { public: true } };
+const chatIdOf = (i: number) => `chat_${String(i).padStart(32, '0')}`;
 
 /** Runs until it is stopped. */
 const silent = asUpstream(async function* ({ signal }) {
@@ -76,5 +81,140 @@ describe('an ended turn', () => {
     for (let i = 0; i < 12; i++) await (await carl.post(chatBody('a', { id: `c${i}` }))).text();
     expect(await log.latest('s1', 'c0')).toBeUndefined();
     expect(await log.latest('s1', 'c11')).toBeDefined();
+  });
+});
+
+describe('connections to the agent', () => {
+  it('that strangers cause by resuming chats that are not there are closed past 500, the oldest first', async () => {
+    const agent = asUpstream(() => new ReadableStream(), { waiting: () => undefined });
+    let open = 0;
+    const counted: Upstream = {
+      ...agent,
+      async open(identity) {
+        const session = await agent.open(identity);
+        open++;
+        const close = () => {
+          open--;
+          session.close();
+        };
+        return Object.assign(Object.create(session), { close });
+      },
+    };
+    const { stranger, gateway } = await startAttacked(counted, { routes: PUBLIC });
+    for (let from = 0; from < 600; from += 50) {
+      const resumes = Array.from({ length: 50 }, (_, i) => stranger.resume(chatIdOf(from + i)));
+      for (const { status } of await Promise.all(resumes)) expect(status).toBe(204);
+    }
+    expect(open).toBe(500);
+    await gateway.close();
+    expect(open).toBe(0);
+  });
+});
+
+describe('a client that leaves', () => {
+  const slowly = <T>(value: T) => new Promise<T>((resolve) => setTimeout(resolve, 30, value));
+  const stages: [string, Partial<ChatGatewayOptions>][] = [
+    ['authenticate', { authenticate: () => slowly({ id: 'carl' }) }],
+    ['access', { access: () => slowly('owner' as const) }],
+    ['enabled', { enabled: () => slowly(true) }],
+    ['admit', { admit: () => slowly(true) }],
+    ['begin of the log', { log: withSlow('begin') }],
+    ['latest of the log', { log: withSlow('latest') }],
+    ['live of the log', { log: withSlow('live') }],
+  ];
+
+  function withSlow(name: 'begin' | 'latest' | 'live') {
+    const log = memoryTurnLog();
+    const run = log[name]?.bind(log) as (...given: unknown[]) => Promise<unknown>;
+    return Object.assign(log, {
+      [name]: async (...given: unknown[]) => slowly(await run(...given)),
+    });
+  }
+
+  it.each(stages)('during %s gives back every place it took', async (_, options) => {
+    // Of a client that ended its side right after its request, only a write tells whether it is gone.
+    const timing = { disconnectGraceMs: 0, keepAliveMs: 20 };
+    const { user, contractUser, use } = await startAttacked(silent, { ...options, timing });
+    const carl = user('carl');
+    const asks: ((signal: AbortSignal) => Promise<Response>)[] = [
+      (signal) => carl.post(chatBody('a'), { signal }),
+      (signal) => carl.resume('c1', { signal }),
+      (signal) => contractUser('carl').post(contractBody('a'), { signal }),
+    ];
+    for (const afterMs of [1, 10, 40]) {
+      await Promise.all(
+        asks.map(async (ask) => {
+          const leaving = new AbortController();
+          const asked = ask(leaving.signal).catch(() => undefined);
+          await new Promise((resolve) => setTimeout(resolve, afterMs));
+          leaving.abort();
+          await asked;
+        }),
+      );
+    }
+    for (const limit of [
+      'viewers',
+      'liveTurns',
+      'heldBodyBytes',
+      'bodiesPerUser',
+      'viewersPerTurn',
+    ]) {
+      await expect.poll(() => use(limit)).toBe(0);
+    }
+  });
+
+  it('between two requests that are refused leaves nothing behind, whatever they are refused for', async () => {
+    const limits = { bodyBytes: 2_000, liveTurnsPerUser: 0 };
+    const { user, use, stranger } = await startAttacked(silent, { limits, routes: PUBLIC });
+    const carl = user('carl');
+    const statuses = new Set<number>();
+    for (const response of [
+      await carl.post('{'),
+      await carl.post('[]'),
+      await carl.post(chatBody('x'.repeat(3_000))),
+      await carl.post(chatBody('')),
+      await carl.post(chatBody('a')),
+      await carl.post(chatBody('a'), { query: 'wire=x' }),
+      await carl.resume('none'),
+      await carl.answer('q1', 'x'),
+      await carl.answerWith('{'),
+      await stranger.post(contractBody('a', { sessionId: 'x' })),
+      await stranger.resume(),
+    ]) {
+      statuses.add(response.status);
+    }
+    expect([...statuses].sort()).toEqual([204, 400, 404, 413, 429]);
+    for (const limit of [
+      'viewers',
+      'liveTurns',
+      'heldBodyBytes',
+      'bodiesPerUser',
+      'bodiesPerAddress',
+    ]) {
+      expect([limit, await use(limit)]).toEqual([limit, 0]);
+    }
+  });
+});
+
+describe('an address', () => {
+  it('that a client names in a header counts for nothing', async () => {
+    const limits = { liveTurnsPerAddress: 2 };
+    const { stranger } = await startAttacked(silent, { limits, routes: PUBLIC });
+    const statuses: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      const ip = `203.0.113.${i}`;
+      const headers = {
+        ...{
+          'x-forwarded-for': ip,
+          forwarded: `for=${ip}`,
+          'x-real-ip': ip,
+          'cf-connecting-ip': ip,
+        },
+        ...{ 'true-client-ip': ip, 'x-client-ip': ip, via: ip },
+      };
+      const body = contractBody('a', { sessionId: chatIdOf(i) });
+      statuses.push((await stranger.post(body, { headers })).status);
+    }
+    expect(statuses).toEqual([200, 200, 429, 429]);
   });
 });
