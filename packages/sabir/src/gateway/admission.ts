@@ -46,6 +46,11 @@ const VIEWER_LIMITS: LimitNames = {
   address: 'viewersPerAddress',
 };
 const BODY_LIMITS: LimitNames = { user: 'bodiesPerUser', address: 'bodiesPerAddress' };
+const HELD_LIMITS: LimitNames = {
+  all: 'heldBodyBytes',
+  user: 'heldBodyBytesPerUser',
+  address: 'heldBodyBytesPerAddress',
+};
 
 /** At these, everybody is refused: `/readyz` says so. */
 const GLOBAL_LIMITS: ReadonlySet<string> = new Set(['liveTurns', 'viewers', 'heldBodyBytes']);
@@ -64,7 +69,7 @@ export function createAdmission(
   const viewers = createTally();
   const turnViewers = createTally();
   const bodies = createTally();
-  let heldBytes = 0;
+  const heldBytes = createTally();
 
   const uses: Partial<Record<LimitName, () => number>> = {
     liveTurns: () => turns.total,
@@ -76,7 +81,9 @@ export function createAdmission(
     viewersPerAddress: () => viewers.highest('address'),
     bodiesPerUser: () => bodies.highest('user'),
     bodiesPerAddress: () => bodies.highest('address'),
-    heldBodyBytes: () => heldBytes,
+    heldBodyBytes: () => heldBytes.total,
+    heldBodyBytesPerUser: () => heldBytes.highest('user'),
+    heldBodyBytesPerAddress: () => heldBytes.highest('address'),
   };
   const refusals = new Map<string, () => void>();
   for (const [name, max] of Object.entries(limits)) {
@@ -96,22 +103,26 @@ export function createAdmission(
     throw new SabirError(kind, `${kind.userMessage} The limit ${name} is ${limits[name]}.`);
   }
 
-  /** The limit in all, then the one of this caller. */
-  function check(tally: Tally, { kind, key }: Caller, names: LimitNames, tooMany: ErrorKind): void {
-    if (names.all && tally.total >= limits[names.all]) refuse(names.all, SERVER_FULL);
-    if (tally.count(kind, key) >= limits[names[kind]]) refuse(names[kind], tooMany);
+  /** Whether there is room for so many more: the limit in all, then the one of this caller. */
+  function check(
+    { tally, names, more = 1 }: { tally: Tally; names: LimitNames; more?: number },
+    { kind, key }: Caller,
+    tooMany: ErrorKind,
+  ): void {
+    if (names.all && tally.total + more > limits[names.all]) refuse(names.all, SERVER_FULL);
+    if (tally.count(kind, key) + more > limits[names[kind]]) refuse(names[kind], tooMany);
   }
 
-  /** Adds to what is held in all; what is too much is not added. */
-  function hold(bytes: number): void {
-    if (heldBytes + bytes > limits.heldBodyBytes) refuse('heldBodyBytes', SERVER_FULL);
-    heldBytes += bytes;
+  /** Adds to what is held for a caller; what is too much is not added. */
+  function hold(caller: Caller, bytes: number): void {
+    check({ tally: heldBytes, names: HELD_LIMITS, more: bytes }, caller, TOO_MANY_REQUESTS);
+    heldBytes.change(caller.kind, caller.key, bytes);
   }
 
   return {
     /** A turn that a caller wants to begin. */
     takeTurn(caller: Caller): Release {
-      check(turns, caller, TURN_LIMITS, TOO_MANY_TURNS);
+      check({ tally: turns, names: TURN_LIMITS }, caller, TOO_MANY_TURNS);
       return turns.add(caller.kind, caller.key);
     },
     /** A turn that the log did not begin. */
@@ -124,7 +135,7 @@ export function createAdmission(
     countTurn: (caller?: Caller): Release =>
       caller ? turns.add(caller.kind, caller.key) : turns.add('turn', ''),
     takeSeat(caller: Caller): Seat {
-      check(viewers, caller, VIEWER_LIMITS, TOO_MANY_VIEWERS);
+      check({ tally: viewers, names: VIEWER_LIMITS }, caller, TOO_MANY_VIEWERS);
       const leave = viewers.add(caller.kind, caller.key);
       let leaveTurn: Release | undefined;
       return {
@@ -144,11 +155,9 @@ export function createAdmission(
       };
     },
     /** What is kept for a client until it has taken it. */
-    holdBytes(bytes: number): Release {
-      hold(bytes);
-      return once(() => {
-        heldBytes -= bytes;
-      });
+    holdBytes(caller: Caller, bytes: number): Release {
+      hold(caller, bytes);
+      return once(() => heldBytes.change(caller.kind, caller.key, -bytes));
     },
     /**
      * Reads a body within the limits of its caller: how many at once, how large, how long. What `use` makes of it
@@ -160,17 +169,15 @@ export function createAdmission(
       sizes: BodyLimits,
       use: (body: { value: unknown; bytes: number }) => T | Promise<T>,
     ): Promise<{ read: T; release: Release }> {
-      check(bodies, caller, BODY_LIMITS, TOO_MANY_REQUESTS);
+      check({ tally: bodies, names: BODY_LIMITS }, caller, TOO_MANY_REQUESTS);
       const bodyMs = caller.kind === 'user' ? timing.bodyMs : timing.publicBodyMs;
       const isRead = bodies.add(caller.kind, caller.key);
       let bytes = 0;
       let isLate = false;
-      const release = once(() => {
-        heldBytes -= bytes;
-      });
+      const release = once(() => heldBytes.change(caller.kind, caller.key, -bytes));
       const reading = readJson(request, sizes, (more) => {
         if (isLate) throw new SabirError(BODY_TOO_SLOW);
-        hold(more);
+        hold(caller, more);
         bytes += more;
       });
       try {
@@ -216,6 +223,11 @@ function createTally() {
     else byKey.delete(key);
   }
 
+  function change(kind: Kind, key: string, by: number): void {
+    total += by;
+    set(kind, key, count(kind, key) + by);
+  }
+
   return {
     get total() {
       return total;
@@ -226,13 +238,10 @@ function createTally() {
       for (const value of counts.get(kind)?.values() ?? []) highest = Math.max(highest, value);
       return highest;
     },
+    change,
     add(kind: Kind, key: string): Release {
-      total++;
-      set(kind, key, count(kind, key) + 1);
-      return once(() => {
-        total--;
-        set(kind, key, count(kind, key) - 1);
-      });
+      change(kind, key, 1);
+      return once(() => change(kind, key, -1));
     },
   };
 }

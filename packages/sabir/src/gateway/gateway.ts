@@ -165,7 +165,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     use: (session: UpstreamSession, user: User) => Promise<unknown>,
   ): Promise<Response> {
     const { user, role } = await guard.permitRequest(visit.request, sessionId, 'viewer');
-    const seat = admission.takeSeat(userCaller(user));
+    const caller = userCaller(user);
+    const seat = admission.takeSeat(caller);
     let lease: SessionLease | undefined;
     let isSending = false;
     try {
@@ -173,7 +174,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       lease = await runner.lease({ sessionId, user, role }, signal);
       if (closing) throw new SabirError(SHUTTING_DOWN);
       const bytes = toJsonBytes(await use(lease.session, user));
-      const release = admission.holdBytes(bytes.length);
+      const release = admission.holdBytes(caller, bytes.length);
       isSending = true;
       return sendJson(bytes, visit.request.signal, () => {
         release();

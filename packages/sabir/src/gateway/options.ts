@@ -105,6 +105,16 @@ export type GatewayLimits = {
    * @default 192_000_000
    */
   heldBodyBytes: number;
+  /**
+   * The same for one user, so that no single one can use up what there is for all.
+   * @default 48_000_000
+   */
+  heldBodyBytesPerUser: number;
+  /**
+   * The same for one address on public routes. Raise it together with `publicAttachmentBytes`.
+   * @default 8_000_000
+   */
+  heldBodyBytesPerAddress: number;
   /** What a viewer may be behind. */
   viewerBacklogBytes: number;
   /** What may wait for a slow log, per turn. */
@@ -268,6 +278,8 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   bodiesPerUser: 100,
   bodiesPerAddress: 20,
   heldBodyBytes: 192_000_000,
+  heldBodyBytesPerUser: 48_000_000,
+  heldBodyBytesPerAddress: 8_000_000,
   viewerBacklogBytes: 1_000_000,
   queueBytes: 8_000_000,
 };

@@ -73,6 +73,30 @@ describe('a body', () => {
   });
 });
 
+describe('one caller', () => {
+  it('who fills all that one user may hold is refused with 429, and others are served', async () => {
+    const limits = { heldBodyBytesPerUser: 1_000_000, heldBodyBytesPerAddress: 100_000 };
+    const attacked = await startAttacked(silent, { limits, routes: PUBLIC });
+    const x = Array.from({ length: 8_000 }, () => ({}));
+    const carl = attacked.user('carl');
+    expect((await carl.post(chatBody('a', { id: 'c1', x }))).status).toBe(200);
+    const second = await carl.post(chatBody('a', { id: 'c2', x }));
+    expect(second.headers.get('retry-after')).toBe('5');
+    expect(await refusal(second)).toMatchObject({ status: 429, code: 'too-many-requests' });
+    expect((await attacked.user('cora').post(chatBody('a', { id: 'c2', x }))).status).toBe(200);
+    const few = Array.from({ length: 1_000 }, () => ({}));
+    const statuses: number[] = [];
+    for (let i = 0; i < 2; i++) {
+      const body = contractBody('a', { sessionId: chatIdOf(i), x: few });
+      statuses.push((await attacked.stranger.post(body)).status);
+    }
+    expect(statuses).toEqual([200, 429]);
+    await carl.stop();
+    await expect.poll(() => attacked.use('liveTurns')).toBe(2);
+    expect((await carl.post(chatBody('a', { id: 'c2', x }))).status).toBe(200);
+  });
+});
+
 describe('an ended turn', () => {
   it('that said almost nothing counts with what it takes itself, so that many of them are forgotten', async () => {
     const log = memoryTurnLog({ retainedBytes: 20_000 });
