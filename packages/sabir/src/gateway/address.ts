@@ -3,7 +3,7 @@
  * first 64 bits count as one. An address that is not known is the same for everybody.
  */
 export function addressKeyOf(address: string | undefined): string {
-  const text = address?.trim().toLowerCase() ?? '';
+  const text = withoutPort(address?.trim().toLowerCase() ?? '');
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(text)?.[1];
   if (mapped) return mapped;
   if (!text.includes(':')) return text;
@@ -16,4 +16,12 @@ export function addressKeyOf(address: string | undefined): string {
     .slice(0, 4)
     .map((group) => group.replace(/^0+(?=.)/, ''))
     .join(':')}::/64`;
+}
+
+/** Some proxies name the port too, which is another one for every connection. */
+function withoutPort(text: string): string {
+  return (
+    /^\[([\da-f:.%]*)\](?::\d+)?$/.exec(text)?.[1] ??
+    text.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
+  );
 }

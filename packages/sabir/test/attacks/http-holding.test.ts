@@ -241,4 +241,27 @@ describe('an address', () => {
     }
     expect(statuses).toEqual([200, 200, 429, 429]);
   });
+
+  it.each([
+    ['an IPv4 address with a port', ['203.0.113.1:1', '203.0.113.1:2', '203.0.113.1']],
+    [
+      'an IPv6 address in brackets with a port',
+      ['[2001:db8::1]:1', '[2001:DB8::2]:2', '2001:db8:0:0::3'],
+    ],
+    [
+      'an IPv4 address inside of IPv6',
+      ['::ffff:203.0.113.1', '203.0.113.1', '[::FFFF:203.0.113.1]:9'],
+    ],
+  ])('that a proxy names as %s is the same from every port', async (_, addresses) => {
+    const { stranger } = await startAttacked(silent, {
+      ...{ limits: { liveTurnsPerAddress: 1 }, routes: PUBLIC },
+      addressOf: (request) => request.headers.get('x-from') ?? undefined,
+    });
+    const statuses: number[] = [];
+    for (const [i, from] of [...addresses, '198.51.100.1:1'].entries()) {
+      const body = contractBody('a', { sessionId: chatIdOf(i) });
+      statuses.push((await stranger.post(body, { headers: { 'x-from': from } })).status);
+    }
+    expect(statuses).toEqual([200, 429, 429, 200]);
+  });
 });
