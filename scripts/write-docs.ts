@@ -119,7 +119,9 @@ function securityPage(): { page: string; missing: string[] } {
 
 function limitRows(of: string, limits: Record<string, number>): string[] {
   return Object.entries(limits).map(([name, value]) => {
-    const amount = /Bytes(Per(User|Address))?$/.test(name) ? bytesText(value) : value.toLocaleString('en');
+    const amount = /Bytes(Per(User|Address))?$/.test(name)
+      ? bytesText(value)
+      : value.toLocaleString('en');
     return `| \`${name}\` | ${of} | ${amount} |`;
   });
 }
