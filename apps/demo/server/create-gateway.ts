@@ -42,11 +42,14 @@ export function createGateway({ createFlow, flowOptions, desk }: GatewayOptions)
     { history: conversations.history },
   );
 
-  const agents = asUpstream((turn) => {
-    if (turn.isRestored) conversations.goOn(turn);
-    else conversations.begin(turn);
-    return desk.answer(turn);
-  }, desk);
+  const agents = asUpstream(
+    (turn) => {
+      if (turn.isRestored) conversations.goOn(turn);
+      else conversations.begin(turn);
+      return desk.answer(turn);
+    },
+    { waiting: desk.waiting, history: conversations.history },
+  );
 
   return createChatGateway({
     upstream: flow,

@@ -14,7 +14,7 @@ const API = '/api/chat';
 /** A conversation with the desk on `useChatStream`: the contract on the wire, and approvals. */
 export function ContractChat({ chatId }: { chatId: string }) {
   const [stored] = useState(() => loadChat(chatId));
-  const [conversation] = useState(() => new SharedConversation(chatId));
+  const [conversation] = useState(() => new SharedConversation(`/api/chat/${chatId}`));
   const [isReconnecting, setIsReconnecting] = useState(false);
   const report = useServerReport();
 

@@ -13,7 +13,7 @@ export class GatewayTransport extends SabirChatTransport<ChatMessage> {
   readonly conversation: SharedConversation;
 
   constructor(chatId: string, onWaiting: (isWaiting: boolean) => void) {
-    const conversation = new SharedConversation(`${browserId()}-${chatId}`);
+    const conversation = new SharedConversation(`/api/sessions/${browserId()}-${chatId}`);
     super({
       api: `${conversation.address}/chat`,
       aiSdk: 7,

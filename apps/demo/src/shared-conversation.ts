@@ -9,8 +9,8 @@ export class SharedConversation {
   readonly address: string;
   #windows: BroadcastChannel;
 
-  constructor(sessionId: string) {
-    this.address = `/api/sessions/${sessionId}`;
+  constructor(address: string) {
+    this.address = address;
     this.#windows = new BroadcastChannel(this.address);
   }
 

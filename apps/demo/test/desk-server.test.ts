@@ -163,8 +163,7 @@ describe('the scripted desk', () => {
     expect(error?.message).toBe(
       'The desk lost its connection to the model. Your message is safe: try again.',
     );
-    const session = encodeURIComponent(`chat:local:${chat.id}`);
-    const history = await (await load(`/api/sessions/${session}/messages`)).json();
+    const history = await (await load(`/api/chat/${chat.id}/messages`)).json();
     expect(history.at(-1).metadata).toMatchObject({ outcome: 'failed', reason: error?.message });
     await chat.regenerate();
     expect(textOf(chat)).toContain('This is attempt number 2, and it worked.');

@@ -30,6 +30,7 @@ export function createContractUser(
         ...init,
         headers: { ...init.headers, 'last-event-id': cursor },
       }),
+    messages: (chatId = CHAT_ID) => send('GET', `${chat(chatId)}/messages`),
     stop: (chatId = CHAT_ID) => send('POST', `${chat(chatId)}/stop`),
     answer: (questionId: string, answer: unknown, chatId = CHAT_ID) =>
       send('POST', `${chat(chatId)}/answer`, {}, { questionId, answer }),

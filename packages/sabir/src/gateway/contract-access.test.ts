@@ -168,13 +168,44 @@ describe('a chat’s id', () => {
     );
     await reader.until(() => reader.said());
     const other = createTestGateway(upstream, { log });
-    const history = async () =>
-      (await createUser(other, 'carl', `chat:carl:${CHAT_ID}`).messages()).json();
-    expect(await history()).toEqual([]);
+    const askBySession = (user: string) =>
+      createUser(other, user, `chat:carl:${CHAT_ID}`).messages();
+    const askByChat = (user: string) => createContractUser(other, user).messages();
+    for (const ask of [askBySession, askByChat]) {
+      expect(await (await ask('carl')).json()).toEqual([]);
+    }
     gate.resolve();
     await reader.ended;
-    await expect.poll(history).toEqual(told);
-    expect((await createUser(other, 'cora', `chat:carl:${CHAT_ID}`).messages()).status).toBe(404);
+    for (const ask of [askBySession, askByChat]) {
+      await expect.poll(async () => (await ask('carl')).json()).toEqual(told);
+    }
+    expect((await askBySession('cora')).status).toBe(404);
+  });
+
+  it('opens the history of its owner’s chat, on each route that of its own agent', async () => {
+    const upstreamOf = (name: string) =>
+      asUpstream(
+        async function* () {
+          yield { type: 'text-delta', id: '1', delta: name };
+        },
+        {
+          history: ({ sessionId }) => [
+            { id: '1', role: 'assistant', parts: [{ type: 'text', text: `${name} ${sessionId}` }] },
+          ],
+        },
+      );
+    const gateway = createTestGateway(upstreamOf('main'), {
+      routes: { onboarding: { public: true, upstream: upstreamOf('onboarding') } },
+    });
+    const textOf = async (response: Response) => (await response.json())[0].parts[0].text;
+    const read = (user: string | undefined, route?: 'onboarding') =>
+      createContractUser(gateway, user, route).messages();
+    expect(await textOf(await read('carl'))).toBe(`main chat:carl:${CHAT_ID}`);
+    expect(await textOf(await read('cora'))).toBe(`main chat:cora:${CHAT_ID}`);
+    expect(await textOf(await read(undefined, 'onboarding'))).toBe(
+      `onboarding onboarding::${CHAT_ID}`,
+    );
+    expect((await read(undefined)).status).toBe(401);
   });
 
   it('can be switched off, minted or not', async () => {

@@ -1,35 +1,16 @@
 /** `createChatGateway`: the only file that knows URLs. */
-import {
-  LOG_UNAVAILABLE,
-  METHOD_NOT_ALLOWED,
-  NO_HISTORY,
-  NOT_FOUND,
-  SabirError,
-  SHUTTING_DOWN,
-  UPSTREAM_UNREACHABLE,
-} from '../errors.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, SabirError, SHUTTING_DOWN } from '../errors.ts';
 import { createId } from '../id.ts';
 import { createMetricRegistry } from '../metrics.ts';
 import { toSafeLogger } from '../safe-logger.ts';
-import type { TurnInfo } from '../turns/log.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
-import type { SessionLease } from '../turns/session-pool.ts';
-import type { UpstreamSession, User } from '../turns/upstream.ts';
-import { within } from '../within.ts';
 import { withoutContent } from '../without-content.ts';
 import { createGuard } from './access.ts';
 import { createAdmission } from './admission.ts';
 import { readApprovals } from './approvals.ts';
 import { createChatAudit } from './chat-audit.ts';
-import {
-  type ChatRoute,
-  contractLogOf,
-  createSessionRoute,
-  sessionLogOf,
-  userCaller,
-} from './chat-route.ts';
+import { type ChatRoute, createSessionRoute } from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
-import { contractChatOf } from './contract-chat.ts';
 import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
 import { createRunHook, loggable } from './hook-error.ts';
@@ -38,11 +19,12 @@ import { createOpenStreams } from './open-streams.ts';
 import { type ChatGatewayOptions, DEFAULT_LIMITS, DEFAULT_TIMING } from './options.ts';
 import { createOwedReplays } from './owed-replays.ts';
 import { createReadiness } from './readiness.ts';
-import { json, sendJson, toErrorResponse, toJsonBytes } from './responses.ts';
+import { json, toErrorResponse } from './responses.ts';
+import { createSessionReads } from './session-reads.ts';
 import { createSleepWatch } from './sleep-watch.ts';
 import { createTurnRunner } from './turn-runner.ts';
 import { createViewers } from './viewers.ts';
-import { channelOf, type Visit } from './visit.ts';
+import type { Visit } from './visit.ts';
 
 export interface ChatGateway {
   /** `address` is where the request comes from: `serve` and `toNodeListener` of `sabir/node` give it. */
@@ -130,6 +112,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     ...{ log, registry, logger, ready: options.ready },
     isClosing: () => closing !== undefined,
   });
+  const reads = createSessionReads({
+    ...{ log, runner, owed, guard, admission, timing, logger, upstream: options.upstream },
+    isClosing: () => closing !== undefined,
+  });
 
   /** A question may be for somebody else, who comes later: it does not end with its asker's visit. */
   async function isWaiting(turnId: string, lastSeq: number | undefined): Promise<boolean> {
@@ -153,91 +139,6 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     } catch (error) {
       logger?.error?.('the turn could not be stopped', { turnId, error: withoutContent(error) });
     }
-  }
-
-  /**
-   * Something of the upstream's session, asked for on this user's behalf. It may be large: it counts until its client
-   * has taken it.
-   */
-  async function showOfSession(
-    sessionId: string,
-    visit: Visit,
-    use: (session: UpstreamSession, user: User) => Promise<unknown>,
-  ): Promise<Response> {
-    const { user, role } = await guard.permitRequest(visit.request, sessionId, 'viewer');
-    const caller = userCaller(user);
-    const seat = admission.takeSeat(caller);
-    let lease: SessionLease | undefined;
-    let isSending = false;
-    try {
-      const signal = AbortSignal.timeout(timing.connectMs);
-      lease = await runner.lease({ sessionId, user, role }, signal);
-      if (closing) throw new SabirError(SHUTTING_DOWN);
-      const bytes = toJsonBytes(await use(lease.session, user));
-      const release = admission.holdBytes(caller, bytes.length);
-      isSending = true;
-      return sendJson(bytes, visit.request.signal, () => {
-        release();
-        seat.leave();
-      });
-    } catch (error) {
-      // The session was closed under it.
-      throw closing ? new SabirError(SHUTTING_DOWN) : error;
-    } finally {
-      lease?.release();
-      if (!isSending) seat.leave();
-    }
-  }
-
-  function messages(sessionId: string, visit: Visit): Promise<Response> {
-    return showOfSession(sessionId, visit, async (session, user) => {
-      if (!session.history) throw new SabirError(NO_HISTORY);
-      // Taken before the history is read: what ends meanwhile may be in it only in part.
-      const here = runner.unstoredIn(sessionId);
-      const elsewhere = await unlessAway(() => liveIn(sessionId));
-      const asked = session.history(user, channelOf(visit.url));
-      const history = await within(timing.connectMs, asked, () => {
-        throw new SabirError(UPSTREAM_UNREACHABLE, 'The agent took too long to give its history.');
-      });
-      const running = new Set(elsewhere?.map(({ messageId }) => messageId));
-      for (const { prompt } of here) running.add(prompt.messageId);
-      const excluded = new Set([...running, ...here.map(({ messageId }) => messageId)]);
-      const shown = history.filter(({ id }) => !excluded.has(id));
-      // Nobody waits for it twice.
-      const isAway = elsewhere === undefined;
-      if (isAway) return shown;
-      await unlessAway(async () => {
-        await owed.settle(
-          user.id,
-          shown.map(({ id }) => id),
-        );
-        for (const messageId of running) await owed.owe(user.id, messageId);
-      });
-      return shown;
-    });
-  }
-
-  /** The turns of a session that run in any gateway; those of a minted chat are kept by user and chat. */
-  async function liveIn(sessionId: string): Promise<TurnInfo[]> {
-    const chat = contractChatOf(sessionId);
-    const own = await log.live?.(sessionLogOf(sessionId));
-    const minted = chat && (await log.live?.(contractLogOf(chat), chat.chatId));
-    return [...(own ?? []), ...(minted ?? [])];
-  }
-
-  /** A history can be read while the store of the turns is away. */
-  async function unlessAway<T>(run: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await run();
-    } catch (error) {
-      if (!(error instanceof SabirError) || error.code !== LOG_UNAVAILABLE.code) throw error;
-      logger?.warn('the turns of other gateways are not known', { error: withoutContent(error) });
-      return undefined;
-    }
-  }
-
-  function channels(sessionId: string, visit: Visit): Promise<Response> {
-    return showOfSession(sessionId, visit, async (session) => session.channels?.() ?? []);
   }
 
   async function showMetrics({ request }: Visit): Promise<Response> {
@@ -265,14 +166,22 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const [name, ...rest] = pathname.slice(base.length + 1).split('/');
     if (name === 'sessions') return sessionRoutes(rest);
     const route = contractRoutes.get(name ?? '');
-    return route ? chatRoutes(route, rest) : [];
+    if (!route) return [];
+    const chatId = rest.at(-1) === 'messages' && decode(rest.slice(0, -1).join('/'));
+    if (!chatId) return chatRoutes(route, rest);
+    return [
+      get(async (visit) => reads.messages(await reads.enterChat(route, chatId, visit), visit)),
+    ];
   }
 
   function sessionRoutes([session, what, ...rest]: string[]): Route[] {
     const sessionId = decode(session);
     if (sessionId === undefined) return [];
-    if (what === 'messages' && rest.length === 0) return [get((v) => messages(sessionId, v))];
-    if (what === 'channels' && rest.length === 0) return [get((v) => channels(sessionId, v))];
+    const show =
+      what === 'messages' ? reads.messages : what === 'channels' ? reads.channels : undefined;
+    if (show && rest.length === 0) {
+      return [get(async (visit) => show(await reads.enterSession(sessionId, visit), visit))];
+    }
     if (what !== 'chat') return [];
     const endpoint = `${base}/sessions/${encodeURIComponent(sessionId)}/chat`;
     return chatRoutes(createSessionRoute(sessionId, { ...shared, endpoint }), rest);
