@@ -28,7 +28,10 @@ describe('a viewer', () => {
   });
 
   it('who reads nothing and goes on sending messages is disconnected', async () => {
-    const chain = await start({ timing: { pingMs: 40 }, limits: { messagesPerSecond: 10_000 } });
+    const chain = await start({
+      timing: { pingMs: 40 },
+      limits: { messagesPerSecond: 10_000, clientBufferBytes: 100_000_000 },
+    });
     const message = { role: 'user' as const, content: 'x'.repeat(900_000), createdAt: 1 };
     for (let n = 0; n < 12; n++) chain.store.open('s').addMessage({ id: `m${n}`, ...message });
     const socket = openSocket(chain.port, upgradeAs('vera'));
