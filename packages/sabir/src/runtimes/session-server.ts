@@ -300,7 +300,15 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     ],
     disconnect: users.disconnect,
     recover() {
-      for (const sessionId of store.unfinished()) lingerIfEmpty(agentOf(sessionId));
+      for (const sessionId of store.unfinished()) {
+        try {
+          lingerIfEmpty(agentOf(sessionId));
+        } catch (error) {
+          // One damaged session must not keep the server of all from starting.
+          const { name } = error as Error;
+          logger?.error('a session could not be recovered', { sessionId, error: name });
+        }
+      }
     },
     async close(shutdownMs = 5_000) {
       isClosing = true;

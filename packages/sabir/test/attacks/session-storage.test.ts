@@ -23,6 +23,9 @@ describe('a session in SQLite', () => {
     const store = sqliteSessionStore({ file });
     for (const sessionId of ['s', 'healthy']) store.open(sessionId).addMessage(message);
     store.open('s').set('runner', '{}');
+    const turn = { turnId: 't', promptId: 'p', content: 'x', attachments: [], authorId: 'ann' };
+    const channel = { channelType: 'web', channelId: 'default' };
+    store.open('s').addTurn({ ...turn, ...channel, status: 'queued', askedAt: 1 });
     store.close();
     const database = new DatabaseSync(file);
     database.exec(damage);
@@ -38,6 +41,8 @@ describe('a session in SQLite', () => {
   it.each([
     ['a message that is no JSON', `UPDATE messages SET message = '{secret' WHERE session = 's'`],
     ['a message that is null', `UPDATE messages SET message = 'null' WHERE session = 's'`],
+    ['a prompt that waits and is no JSON', `UPDATE prompts SET prompt = '{secret'`],
+    ['a turn that runs and is no JSON', `UPDATE turns SET info = '{secret', status = 'running'`],
     ['a runner that is no JSON', `UPDATE named_values SET value = '{secret' WHERE session = 's'`],
     ['a runner that is null', `UPDATE named_values SET value = 'null' WHERE session = 's'`],
     ['a size below zero', `UPDATE sessions SET bytes = -5 WHERE id = 's'`],
