@@ -1,5 +1,6 @@
 import { SabirError } from './errors.ts';
 import { hash128 } from './hash.ts';
+import { quietly } from './quietly.ts';
 import type { Logger } from './translator.ts';
 import { withoutContent } from './without-content.ts';
 
@@ -22,18 +23,13 @@ export function toSafeLogger(logger: Logger): Required<Logger>;
 export function toSafeLogger(logger: Logger | undefined): Required<Logger> | undefined;
 export function toSafeLogger(logger: Logger | undefined): Required<Logger> | undefined {
   if (!logger) return undefined;
-  const at = (level: keyof Logger) => (message: string, details?: Record<string, unknown>) => {
-    try {
-      const written: unknown = logger[level]?.(
+  const at = (level: keyof Logger) => (message: string, details?: Record<string, unknown>) =>
+    quietly(() =>
+      logger[level]?.(
         hashChatIds(message),
         ...(details ? [toLoggable(details) as Record<string, unknown>] : []),
-      );
-      // An async logger that fails must not become an unhandled rejection.
-      if (written instanceof Promise) written.catch(() => undefined);
-    } catch {
-      // There is nowhere left to report it.
-    }
-  };
+      ),
+    );
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
 

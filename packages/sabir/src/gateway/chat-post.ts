@@ -91,7 +91,7 @@ export async function toChatPost(
     attachments,
     messages,
     body,
-    requestId: hash128(JSON.stringify([user.id, trigger, ...which])),
+    requestId: nameOf(user.id, [trigger, ...which]),
     // A stock client that regenerates names no message, or the user's own.
     isWish:
       message.id === '' ||
@@ -152,4 +152,9 @@ function checkSizes(messages: UIMessage[], bytes: number, limits: SizeLimits): v
       `The body is larger than ${limits.bodyBytes} bytes without its files.`,
     );
   }
+}
+
+/** The user's part stands alone, so that nobody can word a request into that of somebody else. */
+function nameOf(userId: string, which: unknown[]): string {
+  return hash128(userId).slice(0, 16) + hash128(JSON.stringify(which));
 }

@@ -30,7 +30,7 @@ export interface WireEncoder {
 }
 
 /** What one viewer has of a turn. */
-export type Viewed = {
+type Viewed = {
   /** The cursor that it began with. */
   after: number;
   /** The chunks that open or close a part, as far as it was sent them. */

@@ -1,5 +1,5 @@
 import { createId } from '../../id.ts';
-import { toSafeLogger } from '../../safe-logger.ts';
+import { quietly } from '../../quietly.ts';
 import type { Logger } from '../../translator.ts';
 import type {
   AgentEvent,
@@ -291,7 +291,9 @@ class RunningFlow implements FlowRuntime {
       try {
         listener(stamped);
       } catch (error) {
-        toSafeLogger(this.#flow.logger)?.error('a listener threw', { error });
+        // Its text may quote what was said.
+        const { name } = (error ?? {}) as Error;
+        quietly(() => this.#flow.logger?.error?.('a listener threw', { error: name }));
       }
     }
   }

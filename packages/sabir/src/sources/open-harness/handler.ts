@@ -1,8 +1,9 @@
 import { type ChatRequest, lastUserText, parseChatRequest } from '../../chat-request.ts';
 import { METHOD_NOT_ALLOWED, NO_USER_MESSAGE, RUN_FAILED, SabirError } from '../../errors.ts';
 import type { LiveLog } from '../../live-log.ts';
-import { toSafeLogger } from '../../safe-logger.ts';
+import { quietly } from '../../quietly.ts';
 import { SSE_HEADERS, toSseBody } from '../../sse-response.ts';
+import { withoutContent } from '../../without-content.ts';
 import type { Runtime } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
 import {
@@ -37,7 +38,7 @@ export function createOpenHarnessHandler(
   options: OpenHarnessHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
   const { maxBodyBytes = 1_000_000, keepAliveMs = 15_000 } = options;
-  const logger = toSafeLogger(options.logger ?? console);
+  const { logger = console } = options;
   const driverOf = createDrivers(options);
 
   async function start(context: HandlerContext): Promise<LiveLog> {
@@ -53,7 +54,8 @@ export function createOpenHarnessHandler(
     } catch (cause) {
       if (cause instanceof Response || cause instanceof SabirError) throw cause;
       // What a factory says may hold an address or a key: it goes to the operator only.
-      logger.error('the runtime could not be created', { error: cause });
+      const error = withoutContent(cause);
+      quietly(() => logger.error?.('the runtime could not be created', { error }));
       return failedLog(options, new SabirError(RUN_FAILED, undefined, { cause }));
     }
     // The client may have left while the runtime was being made.

@@ -3,7 +3,6 @@ import type { Chunk } from '../../chunks.ts';
 import { RUN_ABORTED, RUN_FAILED, toErrorText, toShownText } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
-import { toSafeLogger } from '../../safe-logger.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
 import type { EventOf, OpenHarnessDataTypes, RuntimeEvent, RuntimeEventType } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
@@ -356,7 +355,11 @@ export function warn(
   message: string,
   details: Record<string, unknown>,
 ): void {
-  toSafeLogger(logger)?.warn(message, details);
+  try {
+    logger?.warn(message, details);
+  } catch {
+    // A logger that throws must not break the runtime that calls us.
+  }
 }
 
 /**
