@@ -43,7 +43,7 @@ export type Client = ClientInfo & {
 const TOO_SLOW = 4008;
 /** How long somebody may be behind: a large message takes its time on the way. */
 const SLOW_MS = 5_000;
-/** Further behind than so many times the limit, nobody is waited for. */
+/** With more than so many times the limit unread on all sockets of a user, none of them is waited for. */
 const AT_MOST = 8;
 
 type ClientsOptions = {
@@ -93,7 +93,15 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
     }
     client.behindSince ??= clock.now();
     const isLong = clock.now() - client.behindSince >= SLOW_MS;
-    return isLong || waiting > AT_MOST * limits.clientBufferBytes;
+    return isLong || unreadBy(client.user.id) > AT_MOST * limits.clientBufferBytes;
+  }
+
+  function unreadBy(userId: string): number {
+    let unread = 0;
+    for (const { user, socket } of clients) {
+      if (user.id === userId) unread += socket.bufferedAmount ?? 0;
+    }
+    return unread;
   }
 
   function broadcastFrame(frame: string, channel: Channel, turnId?: string): void {

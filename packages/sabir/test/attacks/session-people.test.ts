@@ -7,6 +7,7 @@ import { openSocket } from '../raw-http.ts';
 import { knock, toFrame, upgradeAs } from '../raw-websocket.ts';
 import { scriptedDriver } from '../scripted-driver.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../session-chain.ts';
+import { createSessionRig } from '../session-rig.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 const PONG = 10;
@@ -41,6 +42,17 @@ describe('a viewer', () => {
     onTestFinished(() => clearInterval(pings));
     await vi.waitFor(() => expect(chain.sessions.clientCount).toBe(1), WAIT);
     await vi.waitFor(() => expect(chain.sessions.clientCount).toBe(0), WAIT);
+  });
+
+  it('who reads nothing on ten sockets has no more waiting in memory than on one', async () => {
+    const rig = createSessionRig({ limits: { clientBufferBytes: 1_000 } });
+    const sockets = Array.from({ length: 10 }, () => rig.client('vera', { role: 'viewer' }));
+    const other = rig.client('bob');
+    for (const socket of [...sockets, other]) socket.buffered = 3_000;
+    rig.client('carl');
+    const open = sockets.filter(({ closed }) => closed === undefined);
+    expect(open.length).toBeLessThanOrEqual(2);
+    expect(other.closed).toBeUndefined();
   });
 
   it('who connects again and again to a large session is refused with 429, and others are not', async () => {
