@@ -84,14 +84,14 @@ function rename(chunk: Loose, hasApprovals: boolean): Loose {
  * Orders chunks as clients before 7 need them. There a text ends with its step; a step cannot be
  * taken back, so what it left open is closed; and 5 finds a dynamic tool only by the flag.
  */
-function createOrder(from?: OrderState) {
-  const open = new Map(from?.open);
+function createOrder(...from: Partial<OrderState>) {
+  const open = new Map(from[0]);
   // Texts that we ended with their step; 7 lets them go on.
-  const cut = new Map(from?.cut);
-  const isDynamic = new Map(from?.isDynamic);
-  const callsOfStep = new Set(from?.callsOfStep);
+  const cut = new Map(from[1]);
+  const isDynamic = new Map(from[2]);
+  const callsOfStep = new Set(from[3]);
   // Calls of a step that was taken back: its second try may bring them again.
-  const withdrawn = new Set(from?.withdrawn);
+  const withdrawn = new Set(from[4]);
 
   function endTexts(): Loose[] {
     const starts = [...open.values()];
@@ -174,17 +174,17 @@ function createOrder(from?: OrderState) {
     put,
     /** Texts that were ended with their step may go on: then deltas need a start. */
     isMending: () => cut.size > 0,
-    fork: () => createOrder({ open, cut, isDynamic, callsOfStep, withdrawn }),
+    fork: () => createOrder(open, cut, isDynamic, callsOfStep, withdrawn),
   };
 }
 
-type OrderState = {
-  open: Map<string, Loose>;
-  cut: Map<string, Loose>;
-  isDynamic: Map<string, boolean>;
-  callsOfStep: Set<string>;
-  withdrawn: Set<string>;
-};
+type OrderState = [
+  open: Map<string, Loose>,
+  cut: Map<string, Loose>,
+  isDynamic: Map<string, boolean>,
+  callsOfStep: Set<string>,
+  withdrawn: Set<string>,
+];
 
 /** A text delta with nothing but what every client knows: most chunks are. */
 export function isPlainText(given: unknown): given is TextDeltaChunk {

@@ -5,7 +5,6 @@ import {
   RUN_FAILED,
   RUNTIME_NOT_READY,
   SabirError,
-  toErrorText,
 } from '../../errors.ts';
 import { createId } from '../../id.ts';
 import { LiveLog } from '../../live-log.ts';
@@ -170,7 +169,7 @@ function createRuntimeDriver(runtime: Runtime, options: OpenHarnessOptions): Run
     try {
       await action?.();
     } catch (error) {
-      warn(options, 'the runtime threw', { error: toErrorText(error) });
+      warn(options, 'the runtime threw', { error: (error as Error)?.name });
     }
   }
 

@@ -351,12 +351,12 @@ export function createTranslator(
 }
 
 export function warn(
-  { logger }: OpenHarnessOptions,
+  options: OpenHarnessOptions,
   message: string,
   details: Record<string, unknown>,
 ): void {
   try {
-    logger?.warn(message, details);
+    options.logger?.warn(message, details);
   } catch {
     // A logger that throws must not break the runtime that calls us.
   }
