@@ -135,7 +135,9 @@ function bytesText(bytes: number): string {
 function* promisedTests(page: string): Generator<{ file: string; title: string }> {
   for (const line of page.split('\n').filter((row) => row.startsWith('| '))) {
     let file: string | undefined;
-    for (const [, path, title] of line.matchAll(/`(src\/[\w./-]+\.test\.ts)`|"([^"]+)"/g)) {
+    for (const [, path, title] of line.matchAll(
+      /`((?:src|test)\/[\w./-]+\.test\.ts)`|"([^"]+)"/g,
+    )) {
       if (path) file = path;
       else if (file && title) yield { file, title };
     }
