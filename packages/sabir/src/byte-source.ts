@@ -5,8 +5,8 @@
 
 /** Where a body's bytes go. */
 export interface ByteSink {
-  /** False: write no more until `resume()` is called. */
-  write(bytes: Uint8Array): boolean;
+  /** False: write no more until `resume()` is called. `isShared`: other sinks are given the same bytes. */
+  write(bytes: Uint8Array, isShared?: boolean): boolean;
   /** Writes the last bytes, if there are any, whether it is ready or not; there is no more. */
   end(last?: Uint8Array): void;
 }

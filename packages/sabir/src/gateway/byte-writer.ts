@@ -1,6 +1,9 @@
 const encoder = new TextEncoder();
 
 const FIRST_BYTES = 64 * 1024;
+/** Batches up to this size share memory: one that is kept keeps a pool of this size. */
+const SMALL_BYTES = 1024;
+const POOL_BYTES = 8 * 1024;
 /** What one large batch needed is not kept for all the small ones after it. */
 const MAX_KEPT_BYTES = 1024 * 1024;
 
@@ -11,6 +14,20 @@ const MAX_KEPT_BYTES = 1024 * 1024;
 export function createByteWriter() {
   let bytes = new Uint8Array(FIRST_BYTES);
   let length = 0;
+  let pool = new ArrayBuffer(POOL_BYTES);
+  let poolAt = 0;
+
+  /** Memory of its own for every small batch would cost more than filling it. */
+  function copySmall(): Uint8Array<ArrayBuffer> {
+    if (poolAt + length > POOL_BYTES) {
+      pool = new ArrayBuffer(POOL_BYTES);
+      poolAt = 0;
+    }
+    const taken = new Uint8Array(pool, poolAt, length);
+    taken.set(bytes.subarray(0, length));
+    poolAt += length;
+    return taken;
+  }
 
   function makeRoom(more: number): void {
     if (length + more <= bytes.length) return;
@@ -49,7 +66,7 @@ export function createByteWriter() {
     },
     /** What was written since it was last taken, or dropped. */
     take(): Uint8Array<ArrayBuffer> {
-      const taken = bytes.slice(0, length);
+      const taken = length <= SMALL_BYTES ? copySmall() : bytes.slice(0, length);
       length = 0;
       if (bytes.length > MAX_KEPT_BYTES) bytes = new Uint8Array(FIRST_BYTES);
       return taken;

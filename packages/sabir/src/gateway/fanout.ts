@@ -13,6 +13,8 @@ export type Piece = {
   /** Those of them that are no deltas. */
   structure: readonly LoggedChunk[];
   bytes: Bytes;
+  /** Several viewers are given them. */
+  isShared: boolean;
   /** The encoder as it was before them. Only where a viewer may have to stop in between. */
   before: WireEncoder | undefined;
 };
@@ -158,7 +160,8 @@ export class Fanout {
         this.#groups.delete(key);
         continue;
       }
-      const piece = { entries, structure, bytes: encoder.encode(entries), before };
+      const bytes = encoder.encode(entries);
+      const piece = { entries, structure, bytes, isShared: viewers.size > 1, before };
       const from = performance.now();
       for (const viewer of viewers) viewer.take(piece);
       if (this.#isCrowd) this.#options.pace.add(performance.now() - from);

@@ -145,7 +145,7 @@ export class Viewer implements ByteSource, TailViewer {
       return;
     }
     this.cursor = entries.at(-1)?.seq ?? this.cursor;
-    this.#send(bytes, entries);
+    this.#send(bytes, entries, piece.isShared);
   }
 
   fallBehind(encoder: WireEncoder, passed: Passed): void {
@@ -266,7 +266,7 @@ export class Viewer implements ByteSource, TailViewer {
     this.#heldPiece = key;
     this.encoder = encoder;
     if (this.#isReplay) onReplay?.(bytes.length);
-    this.#send(bytes, entries);
+    this.#send(bytes, entries, true);
     if (this.isReady) this.#releasePiece();
   }
 
@@ -289,15 +289,15 @@ export class Viewer implements ByteSource, TailViewer {
     if (pausing) this.#close(pausing.end(), 'to-answer');
   }
 
-  #send(bytes: Bytes, entries: readonly LoggedChunk[]): void {
+  #send(bytes: Bytes, entries: readonly LoggedChunk[], isShared = false): void {
     if (this.#isFirst) this.#options.onFirstChunk?.();
     this.#isFirst = false;
     this.#hasFinished = entries.at(-1)?.chunk.type === 'finish' || this.#hasFinished;
-    if (bytes.length > 0) this.#write(bytes);
+    if (bytes.length > 0) this.#write(bytes, isShared);
   }
 
-  #write(bytes: Bytes): void {
-    this.isReady = this.#sink?.write(bytes) ?? false;
+  #write(bytes: Bytes, isShared = false): void {
+    this.isReady = this.#sink?.write(bytes, isShared) ?? false;
   }
 
   #close(bytes: Bytes | undefined, how: Departure): void {

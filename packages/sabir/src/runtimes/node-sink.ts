@@ -5,20 +5,24 @@ import type { ByteSink, ByteSource } from '../byte-source.ts';
 /** So much at most is handed to a socket at once: what a slow client has taken shows in between. */
 export const PIECE_BYTES = 64 * 1024;
 
-const CRLF = Buffer.from('\r\n');
+/** Bytes that many responses share, as they are framed for HTTP. */
+const shared = new WeakMap<Uint8Array, Buffer>();
 
-/**
- * Bytes that many responses share, as one chunk of HTTP's chunked encoding. Framed once: otherwise
- * every response would make the same frame anew, and write it in four parts.
- */
-const chunks = new WeakMap<Uint8Array, Buffer>();
-
+/** One chunk of HTTP's chunked encoding, to be written in one go. */
 function toHttpChunk(bytes: Uint8Array): Buffer {
-  const known = chunks.get(bytes);
+  const head = `${bytes.length.toString(16)}\r\n`;
+  const chunk = Buffer.allocUnsafe(head.length + bytes.length + 2);
+  chunk.write(head, 'latin1');
+  chunk.set(bytes, head.length);
+  chunk.write('\r\n', head.length + bytes.length, 'latin1');
+  return chunk;
+}
+
+function toSharedHttpChunk(bytes: Uint8Array): Buffer {
+  const known = shared.get(bytes);
   if (known) return known;
-  const size = Buffer.from(`${bytes.length.toString(16)}\r\n`);
-  const chunk = Buffer.concat([size, bytes, CRLF]);
-  chunks.set(bytes, chunk);
+  const chunk = toHttpChunk(bytes);
+  shared.set(bytes, chunk);
   return chunk;
 }
 
@@ -58,8 +62,9 @@ class NodeSink implements ByteSink {
     if (outgoing.chunkedEncoding) this.#socket = outgoing.socket ?? undefined;
   }
 
-  write(bytes: Uint8Array): boolean {
-    const framed = this.#socket ? toHttpChunk(bytes) : bytes;
+  write(bytes: Uint8Array, isShared = false): boolean {
+    const frame = isShared ? toSharedHttpChunk : toHttpChunk;
+    const framed = this.#socket ? frame(bytes) : bytes;
     // A last word to a client that has not taken what came before it.
     this.#rest = this.#rest ? Buffer.concat([this.#rest, framed]) : framed;
     return !this.#isBlocked && this.#push();
