@@ -211,6 +211,8 @@ describe('createSessionPool', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(first.open.session.closes).toBe(0);
     second.release();
+    await vi.advanceTimersByTimeAsync(19);
+    expect(first.open.session.closes).toBe(0);
     await vi.advanceTimersByTimeAsync(1);
     expect(first.open.session.closes).toBe(1);
   });

@@ -28,6 +28,8 @@ export type SessionPool = {
 /** One that never becomes idle again is not kept for ever. */
 const MOST_BUSY_MS = 600_000;
 const LEAST_LOOK_MS = 1_000;
+/** Turns that end together must not delay the others by the closing of their connections. */
+const LEAST_LINGER_MS = 20;
 /** So many linger at most; past that, the one that has been idle the longest is closed. Anybody can cause one. */
 const MOST_IDLE = 500;
 
@@ -63,7 +65,7 @@ export function createSessionPool(
   }
 
   function rest(key: string, entry: Entry): void {
-    linger(key, entry, lingerMs);
+    linger(key, entry, Math.max(lingerMs, LEAST_LINGER_MS));
     if (entry.session?.isBusy) return;
     idle.set(key, entry);
     const [oldest] = idle;
