@@ -1,4 +1,4 @@
-/** A gateway in a process of its own. Each turn says one word and then nothing, until it is told `end`. */
+/** A gateway in a process of its own. Each turn says one word and then nothing, until it gets the message `end`. */
 import { setTimeout } from 'node:timers/promises';
 import { asUpstream, createChatGateway, memoryTurnLog } from 'sabir/gateway';
 import { serve } from 'sabir/node';
@@ -32,8 +32,8 @@ async function settle(): Promise<NodeJS.MemoryUsage> {
   }
 }
 
-process.on('message', async (told) => {
-  if (told === 'end') {
+process.on('message', async (message) => {
+  if (message === 'end') {
     ending.resolve();
     ending = Promise.withResolvers<void>();
   }

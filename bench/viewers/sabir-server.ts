@@ -5,7 +5,7 @@ import { answerMarks, deltas, whenTold } from './source.ts';
 
 const gateway = createChatGateway({
   upstream: asUpstream(async function* () {
-    // From the start: it may be told before the last delta is due.
+    // From the start: the message may come before the last delta is due.
     const ended = whenTold('end');
     yield { type: 'text-start', id: 't' };
     await whenTold('go');

@@ -18,15 +18,15 @@ export async function* deltas(): AsyncGenerator<string[]> {
 
 export function whenTold(what: string): Promise<void> {
   return new Promise((resolve) => {
-    process.on('message', (told) => told === what && resolve());
+    process.on('message', (message) => message === what && resolve());
   });
 }
 
 /** Tells that the server listens, and on `mark` what it has used so far, garbage collected or not. */
 export function answerMarks(ready: { port: number }): void {
-  process.on('message', (told) => {
-    if (told === 'collect') globalThis.gc?.();
-    if (told !== 'mark' && told !== 'collect') return;
+  process.on('message', (message) => {
+    if (message === 'collect') globalThis.gc?.();
+    if (message !== 'mark' && message !== 'collect') return;
     const { user, system } = process.cpuUsage();
     const { rss, heapUsed } = process.memoryUsage();
     process.send?.({ cpuMs: (user + system) / 1000, rss, heapUsed });

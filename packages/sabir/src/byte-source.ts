@@ -83,7 +83,7 @@ export function toByteResponse(
 
 /**
  * The source behind a response, for a server that writes the bytes itself and cancels it when the
- * client leaves. Undefined if there is none, or if somebody reads the stream.
+ * client leaves. Undefined if there is none, or if the stream is being read.
  */
 export function takeSource(response: Response): ByteSource | undefined {
   if (response.bodyUsed || response.body?.locked) return undefined;

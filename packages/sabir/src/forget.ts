@@ -1,4 +1,4 @@
-/** Runs somebody else's clean-up: what it throws or rejects with concerns nobody any more. */
+/** Runs clean-up code of the application or an agent, and drops its errors: the work it belongs to is over. */
 export async function forget(run: () => unknown): Promise<void> {
   try {
     await run();

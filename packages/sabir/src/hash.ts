@@ -1,6 +1,6 @@
 /**
  * 128 bits of a text, in hexadecimal and at once: for names that must not be long, such as what makes
- * two requests the same. Not for secrets, nor against somebody who gains by two texts with one name.
+ * two requests the same. Not for secrets, and not collision-resistant against an attacker.
  */
 export function hash128(text: string): string {
   let name = '';

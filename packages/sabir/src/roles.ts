@@ -1,9 +1,9 @@
 import { isObject } from './chunk-shapes.ts';
 
-/** What somebody may do in a session; each may do what those before it may. */
+/** A user's rights in a session. Each role includes the ones before it. */
 export type Role = 'viewer' | 'collaborator' | 'owner';
 
-/** Whom a question is for: somebody of at least that role, and that very user if one is named. */
+/** Who may answer a question: users of at least that role, and only the named user if there is one. */
 export type AnswerBy = { role?: 'collaborator' | 'owner'; userId?: string };
 
 const RANKS: Record<Role, number> = { viewer: 1, collaborator: 2, owner: 3 };
@@ -28,7 +28,7 @@ export function mayAnswer(
   return isAtLeast(role, needed) && userId === user.id;
 }
 
-/** A field nobody knows may be meant to keep somebody out. */
+/** An unknown field may be a restriction that this version does not know. */
 function isAnswerBy(value: unknown): value is AnswerBy {
   if (!isObject(value)) return false;
   const { role, userId, ...unknown } = value;

@@ -1,7 +1,7 @@
 type Described = { name: string; code?: string; stack?: string };
 
 /**
- * What may be logged of an error of somebody who has seen messages: its kind, and where it was
+ * What may be logged of an error thrown by code that has seen messages: its kind, and where it was
  * thrown. Its text and its other fields may quote them: a database tells the row that it refused, a
  * store's client the command that failed.
  */
@@ -9,7 +9,7 @@ export function withoutContent(error: unknown): Described {
   try {
     return describe(error);
   } catch {
-    // A getter or a proxy of somebody else's error threw.
+    // A getter or a proxy of the error threw.
     return { name: 'unreadable' };
   }
 }
@@ -32,7 +32,7 @@ function describe(error: unknown): Described {
   };
 }
 
-/** What may be logged of an error of somebody who has seen no message and no token: its text too. */
+/** What may be logged of an error thrown by code that has seen no message and no token: its text too. */
 export function withText(error: unknown): Described & { message?: string } {
   const described = withoutContent(error);
   try {

@@ -1,4 +1,4 @@
-/** What `sabir data` can be told, and what that means. Nothing here does anything. */
+/** The flags of `sabir data` and what they mean. Only parses. */
 import { resolve } from 'node:path';
 import { usageError } from './cli-error.ts';
 import { type FlagTable, type GivenFlags, readFlags } from './flags.ts';

@@ -38,7 +38,7 @@ const OWN_POLICY = [
 ].join('; ');
 
 /**
- * A page of somebody's own may have scripts and styles inside its HTML and pictures from anywhere, and is not
+ * A page given with `--page` may have scripts and styles inside its HTML and pictures from anywhere, and is not
  * shown inside other sites. What it says goes to this server alone: it may hold a token.
  */
 const FOLDER_POLICY = [
@@ -139,13 +139,13 @@ async function openInside(
     const file = await realpath(join(folder, ...names));
     const root = await realpath(folder);
     if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) return;
-    // Without O_NONBLOCK, opening a FIFO waits for somebody to write to it.
+    // Without O_NONBLOCK, opening a FIFO waits for a writer.
     const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const stat = await handle.stat();
     const isRead = stat.isFile() && stat.size > 0 && !isHead;
     if (!isRead) await handle.close();
     if (!stat.isFile()) return;
-    // No more than was there when its length was told.
+    // No more than the `content-length` that was sent.
     const stream = isRead ? Readable.toWeb(handle.createReadStream({ end: stat.size - 1 })) : null;
     return { body: stream as ReadableStream<Uint8Array> | null, bytes: stat.size };
   } catch {

@@ -145,7 +145,7 @@ function endOnSignals({ close, shutdownMs, logger, write }: Ending): void {
 /**
  * A rejection that nothing handles is nearly always a forgotten promise of the agent's module, and leaves
  * everybody else's state alone: the server goes on. An exception has left its code in the middle, which may
- * be ours: the server ends, and whoever watches it starts it anew.
+ * be ours: the server ends, and its supervisor starts it anew.
  */
 function handleUncaught(logger: Required<Logger>): void {
   process.on('unhandledRejection', (reason) => {

@@ -70,7 +70,7 @@ export function createGuard(
   };
 }
 
-/** Somebody who may be here, but may not do this. They get the same 404 as for what does not exist. */
+/** The user's role is too low for this. The answer is the same 404 as for a session that does not exist. */
 export class RoleTooLow extends SabirError {
   readonly user: User;
   readonly role: Role;

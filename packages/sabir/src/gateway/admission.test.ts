@@ -373,7 +373,7 @@ describe('admit', () => {
       ['cora', { route: 'sessions', sessionId: 's1' }, false],
       ['public', { route: 'onboarding', address: '203.0.113.7' }, false],
     ]);
-    // Nobody who may not send is told of the application's rules.
+    // A user who may not send does not learn the application's rules.
     expect((await createUser(gateway, 'vera').post(chatBody('hi'))).status).toBe(404);
     expect(admit).toHaveBeenCalledTimes(3);
   });

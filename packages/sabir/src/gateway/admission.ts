@@ -21,7 +21,7 @@ export type Caller = { kind: 'user' | 'address'; key: string };
 /** Gives back what was taken. Later calls do nothing. */
 type Release = () => void;
 
-/** A stream that somebody may open. */
+/** The place of one stream that a caller may open. */
 export type Seat = {
   /** Counts it among the viewers of a turn; throws where those are too many. */
   watch(turnId: string): void;

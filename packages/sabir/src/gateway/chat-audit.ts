@@ -8,7 +8,7 @@ import type { Place } from './chat-route.ts';
 import type { Visit } from './visit.ts';
 
 type Action = AuditEvent['action'];
-/** Somebody who does something in a chat. */
+/** The user of an audited request, and the chat. */
 type Doing = {
   place: Pick<Place, 'user' | 'role' | 'sessionId' | 'chatId' | 'caller'>;
   visit: Visit;
@@ -44,7 +44,7 @@ export function createChatAudit(onAudit: OnAudit | undefined, logger: Logger | u
       if (!(error instanceof SabirError)) return;
       write(action, doing, { outcome: 'refused', code: error.code, ...details });
     },
-    /** Lets somebody into a chat; reports them if they are known there, with a role that is too low. */
+    /** Admits a user to a chat; reports a user whose role there is too low. */
     async entering<T>(
       action: Action,
       where: { chatId: string | undefined; visit: Visit },

@@ -154,7 +154,7 @@ function checkSizes(messages: UIMessage[], bytes: number, limits: SizeLimits): v
   }
 }
 
-/** The user's part stands alone, so that nobody can word a request into that of somebody else. */
+/** The user's part is hashed alone, so that one user's text cannot collide with another user's request. */
 function nameOf(userId: string, which: unknown[]): string {
   return hash128(userId).slice(0, 16) + hash128(JSON.stringify(which));
 }

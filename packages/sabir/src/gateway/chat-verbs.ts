@@ -59,7 +59,7 @@ type ChatVerbsOptions = {
 /** Why a session may refuse a message that it was given. */
 const SESSION_REFUSALS = [QUEUE_FULL, SESSION_FULL, MAY_ONLY_WATCH, PROMPT_TAKEN];
 
-/** Somebody who is to see a turn. */
+/** A viewer of a turn, before the stream begins. */
 type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
 
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
@@ -76,7 +76,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     }),
   );
 
-  /** Streams a turn to somebody who has a seat. */
+  /** Streams a turn to a viewer who has a seat. */
   function view(
     { visit, place, wire, seat }: Seated,
     { turn, after, answered }: { turn: TurnInfo; after: number; answered?: ReadonlySet<string> },
@@ -204,7 +204,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     return { turn: { ...turn, startedAt }, isNew, accepted };
   }
 
-  /** Somebody who is to see a turn; the seat is given back where nothing is shown. */
+  /** Takes a seat for a viewer, and gives it back if no stream begins. */
   async function withSeat(
     who: Omit<Seated, 'seat'>,
     show: (viewer: Seated) => Promise<Response>,

@@ -214,7 +214,7 @@ export function passedAfter(
 
 export type Fanouts = ReturnType<typeof createFanouts>;
 
-/** The turns that somebody watches through this gateway. */
+/** The turns that have viewers in this process. */
 export function createFanouts(log: AnyTurnLog, onError: (turnId: string, error: unknown) => void) {
   const fanouts = new Map<string, Fanout>();
   const pace = createFlushPace();

@@ -160,7 +160,7 @@ describe('an agent whose code breaks its contract', () => {
       { idleMs: 30 },
     );
     expect(outcome).toMatchObject({ status: 'failed', code: 'upstream-silent' });
-    await eventually(() => logged.includes('the agent could not be told: release'), 'the log line');
+    await eventually(() => logged.includes('a call to the agent failed: release'), 'the log line');
   });
 
   it('isQueued throws: the turn counts as running, and its idle limit holds', async () => {

@@ -36,7 +36,7 @@ export type JwtAuthOptions = KeyOption & {
    */
   requireExpiry?: boolean;
   /**
-   * A longer token is nobody's.
+   * A longer token is refused.
    *
    * @default 8_192
    */
@@ -67,7 +67,7 @@ const SHARED_SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
 
 /**
  * `authenticate` for JSON web tokens in `Authorization: Bearer`. A token that is missing, forged,
- * not yet valid or expired is nobody; a key set that cannot be fetched is a 503.
+ * not yet valid or expired is refused with 401; a key set that cannot be fetched is a 503.
  *
  * @example
  * createChatGateway({ authenticate: jwtAuth({ secret: process.env.JWT_SECRET ?? '' }), … })

@@ -70,10 +70,7 @@ export function createGatewayMetrics(registry: MetricRegistry) {
     ),
     viewers: gauge('sabir_viewers', 'Streams that are being read.'),
     resumes: registry.counter('sabir_resumes_total', 'Streams that were resumed.'),
-    replayedBytes: registry.counter(
-      'sabir_replayed_bytes_total',
-      'Bytes sent again to whoever came back.',
-    ),
+    replayedBytes: registry.counter('sabir_replayed_bytes_total', 'Bytes of replays.'),
     hookTimeouts: registry.counter(
       'sabir_hook_timeouts_total',
       'Hooks of the application that exceeded timing.hookMs, by name.',

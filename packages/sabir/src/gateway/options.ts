@@ -155,7 +155,7 @@ export type ContractRoute = {
       }) => RouteMeta);
 };
 
-/** What `admit` is told beside the request and the user. */
+/** What `admit` gets beside the request and the user. */
 export type AdmitContext = {
   route: RouteName;
   /** On a session's route: on the others it is in the body. */

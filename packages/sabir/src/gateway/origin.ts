@@ -1,6 +1,6 @@
 import { allowsOrigin, type Cors } from './cors.ts';
 
-/** What browsers send by themselves once somebody has signed in that way, whichever page asks. */
+/** Schemes whose credentials a browser remembers and adds to every request, whichever page sends it. */
 const BY_BROWSER = /^(basic|digest|negotiate|ntlm)\b/i;
 
 /**

@@ -7,7 +7,7 @@ type Kept = ReplayPiece & { holders: number };
 
 export type Pieces = ReturnType<typeof createPieces>;
 
-/** What is kept for viewers that come soon after one another, when nobody holds it. */
+/** Bytes of pieces without a holder, kept for viewers that come soon after one another. */
 const KEPT_BYTES = 4_000_000;
 /** About what the encoder behind a piece holds: more than the bytes of a short turn. */
 const ENCODER_BYTES = 8_000;
@@ -19,7 +19,7 @@ const ENCODER_BYTES = 8_000;
  */
 export function createPieces(keptBytes = KEPT_BYTES) {
   const held = new Map<string, Kept>();
-  /** Those that nobody holds; the one that was released last is the last. */
+  /** Pieces without a holder, in the order they were released. */
   const idle = new Map<string, Kept>();
   let idleBytes = 0;
 

@@ -39,7 +39,7 @@ type SessionReadsOptions = {
   isClosing(): boolean;
 };
 
-/** A session that somebody may read, and where the log keeps the turns that run in it. */
+/** A session that the user may read, and where the log keeps the turns that run in it. */
 type SessionPlace = Pick<Place, 'sessionId' | 'user' | 'role' | 'caller' | 'upstream'> & {
   logs: { logSession: string; chatId?: string }[];
 };
@@ -110,7 +110,7 @@ export function createSessionReads(options: SessionReadsOptions) {
       for (const { prompt } of here) running.add(prompt.messageId);
       const excluded = new Set([...running, ...here.map(({ messageId }) => messageId)]);
       const shown = history.filter(({ id }) => !excluded.has(id));
-      // Nobody waits for it twice.
+      // The log was asked once already: do not wait for it again.
       const isAway = elsewhere === undefined;
       if (isAway) return shown;
       await unlessAway(async () => {

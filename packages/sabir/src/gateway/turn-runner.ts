@@ -146,7 +146,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     }
   }
 
-  /** Ends a turn that will never run: whoever reads it is told why, and does not wait. */
+  /** Ends a turn that will never run, so that its viewers get an error instead of waiting. */
   async function callOff(
     writer: TurnWriter,
     { messageId }: BeginTurn,
@@ -436,7 +436,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     liveIn: (chat: Kept): string[] => liveInChat.get(chatKeyOf(chat)),
     /** A turn that is running here. */
     turnHere: (turnId: string): Turn | undefined => live.get(turnId)?.turn,
-    /** The trace of a turn that is running here, if somebody follows it. */
+    /** The trace of a turn that is running here, if telemetry is on. */
     traceOf: (turnId: string): TurnTrace | undefined => live.get(turnId)?.trace,
     unstoredIn: (sessionId: string): Turn[] => unstored.get(sessionId),
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */

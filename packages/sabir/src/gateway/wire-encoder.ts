@@ -23,7 +23,7 @@ export interface WireEncoder {
   encode(entries: readonly LoggedChunk[]): Bytes;
   /** The turn has ended, and all of it was encoded. Changes nothing. */
   end(): Bytes;
-  /** The stream ends before its turn does, and the client is told why. Changes nothing. */
+  /** Ends a stream before its turn ends, with an error for the client. Changes nothing. */
   farewell(why: ErrorKind, viewed: Viewed): Bytes;
   /** Another one in the same state: from here on each goes its own way. */
   fork(): WireEncoder;

@@ -41,7 +41,7 @@ export function otel({ tracer = trace.getTracer('sabir') }: OtelOptions = {}): T
   return {
     startTurn(turn) {
       const asked = contextOf(turn);
-      // A stranger could have every turn sampled, or hang it into somebody else's trace.
+      // A stranger could have every turn sampled, or attach it to another trace.
       const parent = turn.isPublic ? context.active() : asked;
       const links = [
         ...(turn.isPublic ? linksTo(asked) : []),

@@ -6,7 +6,7 @@ const BURST_SECONDS = 16;
 const MOST_KEPT = 10_000;
 
 /**
- * So many bytes a second for each user. A cost is known only after it was caused: whoever has spent too much
+ * So many bytes a second for each user. A cost is known only after it was caused: a user who has spent too much
  * waits until the debt is paid.
  */
 export function createByteBudgets(perSecond: number) {

@@ -1,4 +1,4 @@
-/** What a gateway shows a session server in the same process to come in for somebody it knows. */
+/** Passes with which a gateway connects to a session server in the same process on behalf of a user. */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { User } from '../turns/upstream.ts';
 import type { AdmittedUser } from './session-server-options.ts';

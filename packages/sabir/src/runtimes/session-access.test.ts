@@ -1,4 +1,4 @@
-/** Access that ends while a socket is open, who is told of what people do, and what visits leave. */
+/** Access that ends while a socket is open, audit events, and what visits store. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { chatBody, openSse } from '../../test/gateway-client.ts';
 import { scriptedDriver } from '../../test/scripted-driver.ts';
@@ -89,10 +89,10 @@ describe('audit events of a session', () => {
     ann.send({ type: 'withdraw', promptId: 'p3' });
     ann.send({ type: 'abort', turnId: 't2' });
     await ann.until(({ type, turnId }) => type === 'complete' && turnId === 't2');
-    const told = events.map(({ at: _, ...event }) => event);
+    const reported = events.map(({ at: _, ...event }) => event);
     const common = { sessionId: 's', via: 'socket' };
     const anns = { ...common, userId: 'ann', role: 'collaborator', outcome: 'accepted' };
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { ...anns, action: 'prompt', turnId: 't1' },
       {
         ...{ ...common, userId: 'vera', role: 'viewer', outcome: 'refused' },

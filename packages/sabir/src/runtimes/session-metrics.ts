@@ -5,7 +5,7 @@ import type { SocketLimits } from './session-server-options.ts';
 
 type Limits = SessionLimits & SocketLimits;
 
-/** `sessions` are those in memory: they are looked at when somebody scrapes. */
+/** `sessions` are those in memory: they are counted at each scrape. */
 export function createSessionMetrics(
   registry: MetricRegistry,
   sessions: ReadonlyMap<string, SessionAgent>,

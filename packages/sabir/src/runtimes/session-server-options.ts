@@ -11,14 +11,14 @@ export type AdmittedUser = { user: User; role: Role };
 export type SessionServerOptions = {
   /** Where sessions are kept: `sqliteSessionStore({ file })`, or `memorySessionStore()`. */
   store: SessionStore;
-  /** Who asks; null for nobody: the answer is 401. A gateway's own will do. */
+  /** The user of a request; null answers 401. The gateway's own function can be used. */
   authenticate(request: Request): Promise<User | null> | User | null;
   /**
    * What they may do in a session; null for nothing, or no such session: the answer is 404. Asked
    * again every `timing.accessCheckMs` for as long as the socket is open.
    */
   access(user: User, sessionId: string): Promise<Role | null> | Role | null;
-  /** Whether this may be a session's runner. Default: nobody may. */
+  /** Whether this may be a session's runner. Default: no runner is admitted. */
   admitRunner?(request: Request, sessionId: string): Promise<boolean> | boolean;
   /**
    * For whom this gateway has come, by what it proves; null if it is no gateway of yours. The server
@@ -31,7 +31,7 @@ export type SessionServerOptions = {
   ): Promise<AdmittedUser | null> | AdmittedUser | null;
   /** A session has something to do, and no runner. */
   onRunnerWanted?(sessionId: string): void;
-  /** A session was let go: nobody is in it, and nothing runs. */
+  /** A session left the memory: it has no clients, and nothing runs. */
   onSessionClosed?(sessionId: string): void;
   /** Told of each prompt, stop, answer and withdrawal by WebSocket. A gateway's are its own to tell. */
   onAudit?: OnAudit;
@@ -55,7 +55,7 @@ export type SocketTiming = {
    */
   pingMs: number;
   /**
-   * How long a session stays in memory when nobody is in it.
+   * How long a session stays in memory without clients.
    * @default 60_000
    */
   lingerMs: number;

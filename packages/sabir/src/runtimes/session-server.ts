@@ -232,7 +232,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
         ? undefined
         : users.add({ user, role, sessionId, socket: sessionSocket });
       const events = agent.connectClient(sessionSocket, client);
-      // Nothing has left yet: what it was told waits for the end of this tick.
+      // Nothing was sent yet: frames wait for the end of this tick.
       if (!isGateway) openSockets.spendInit(user.id, socket.bufferedAmount);
       const onClose = () => {
         uncount?.();

@@ -36,7 +36,7 @@ export function sessionIdOf({ url }: Request): string | undefined {
   }
 }
 
-/** What a client wants to be told, by its address. */
+/** What a client asks for in its URL. */
 export function wishesOf(params: URLSearchParams): Partial<ClientInfo> {
   const channelType = params.get('channelType');
   const channelId = params.get('channelId');

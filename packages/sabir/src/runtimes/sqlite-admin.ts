@@ -24,7 +24,7 @@ const SESSIONS = `SELECT id, updated_at,
 const ASKED = `json_extract(turns.info, '$.authorId') IS :user`;
 
 /**
- * A session is one person's alone if nobody else has asked for anything in it; it goes as a whole. Of other
+ * A session in which only this person has prompted is deleted as a whole. Of other
  * sessions go their prompts, the answers and questions of those turns, and the person as a participant.
  */
 const DELETE_USER = [

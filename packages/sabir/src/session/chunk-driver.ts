@@ -131,7 +131,7 @@ async function* answerPrompt(
         ...(typeof expiresAt === 'number' && { expiresInMs: expiresAt - Date.now() }),
       });
       answer.catch(() => {
-        // Nobody waits for it if the stream fails first.
+        // It stays unawaited if the stream fails first.
       });
       return { approvalId, callId, call, answer };
     }

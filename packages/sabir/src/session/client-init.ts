@@ -14,7 +14,7 @@ type Session = {
   maxMessageBytes: number;
 };
 
-/** What a client that has just come is told first. */
+/** The first event that a client gets. */
 export function toClientInit(client: Client, session: Session): ClientInit {
   const { sessionId, storage, turns, clients, limits, maxMessageBytes } = session;
   const { running, queue, runner, models, queueReason } = turns;
@@ -50,8 +50,8 @@ export function toClientInit(client: Client, session: Session): ClientInit {
 }
 
 function openQuestions(turns: SessionTurns, turnId: string): ClientInit['data']['questions'] {
-  const told = turns.questions.of(turnId).map(({ event }) => event);
-  return told as ClientInit['data']['questions'];
+  const open = turns.questions.of(turnId).map(({ event }) => event);
+  return open as ClientInit['data']['questions'];
 }
 
 function withUser(users: ConnectedUser[], user: ConnectedUser): ConnectedUser[] {

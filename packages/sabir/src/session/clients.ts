@@ -78,7 +78,7 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
     }
   }
 
-  /** Closes the socket of one that is too far behind: it comes back, and is told what it missed. */
+  /** Closes the socket of one that is too far behind: it reconnects and follows what it missed. */
   function dismiss(client: Client): void {
     if (!clients.delete(client)) return;
     onLimit?.('clientBufferBytes');

@@ -47,7 +47,7 @@ export type DriverQuestion = {
   questionId?: string;
   /** How long people have. Default: the session's. */
   expiresInMs?: number;
-  /** Who may answer. Default: whoever may send a prompt. */
+  /** Who may answer. Default: every collaborator and owner. */
   answerBy?: AnswerBy;
 };
 

@@ -1,7 +1,7 @@
 import { FILE_REFUSED, SabirError } from '../errors.ts';
 
 /**
- * Whether the agent may be given this address of a file. Whoever fetches it does so with the rights of its own
+ * Whether the agent may be given this address of a file. The process that fetches it does so with the rights of its own
  * machine: `file:` reads that machine's disk, `http:` reaches its network.
  */
 export type FileUrls = (url: URL) => boolean;

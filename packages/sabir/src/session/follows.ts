@@ -10,7 +10,7 @@ type FollowsOptions = {
   clients: Clients;
   clock: Clock;
   guard: Guard;
-  /** The end of a turn that was told but could not be stored yet. */
+  /** The end of a turn that was sent but could not be stored yet. */
   unstoredEnd(turnId: string): string | undefined;
 };
 
@@ -67,7 +67,7 @@ export function createFollows(options: FollowsOptions) {
   return {
     /** Throws if a turn that has ended has no events any more. */
     add(client: Client, turnId: string, after: number, hasEnded: boolean): void {
-      // The last event of one that has ended is its end: whoever has not seen it should find it.
+      // The last event of an ended turn is its end: a client that has not seen the end must find it.
       const isGone =
         hasEnded && !unstoredEnd(turnId) && storage.events(turnId, after, 0).length === 0;
       if (isGone) throw new SabirError(EVENTS_GONE);

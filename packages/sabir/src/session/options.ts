@@ -102,7 +102,7 @@ export type SessionLimits = {
    */
   channels: number;
   /**
-   * How many of the latest messages a client is told when it connects.
+   * How many of the latest messages a client gets when it connects.
    * @default 1_000
    */
   initMessages: number;
@@ -112,7 +112,7 @@ export type SessionLimits = {
    */
   initBytes: number;
   /**
-   * How many of the latest messages a runner is told with a prompt.
+   * How many of the latest messages a runner gets with a prompt.
    * @default 200
    */
   historyMessages: number;
@@ -140,7 +140,7 @@ export type SessionAgentOptions = {
   onIdle?(): void;
   /** A turn has ended, for this reason. */
   onTurnEnd?(reason: 'end_turn' | 'error' | 'canceled'): void;
-  /** Somebody has prompted, stopped, answered or withdrawn something, or was refused. */
+  /** A user has prompted, stopped, answered or withdrawn, or was refused. */
   onAudit?(event: Omit<AuditEvent, 'at'>): void;
   /** Something was refused because of this limit. */
   onLimit?(limit: keyof SessionLimits): void;

@@ -118,7 +118,7 @@ export type QuestionEvent = {
   expiresAt?: number;
   /** The tool call that waits for the answer. */
   callId?: string;
-  /** Who may answer. Default: whoever may send a prompt. */
+  /** Who may answer. Default: every collaborator and owner. */
   answerBy?: AnswerBy;
 };
 

@@ -25,7 +25,7 @@ type Pending = {
 export type RunningTurn = ReturnType<typeof createRunningTurn>;
 
 /**
- * Old clients are told the whole message when a tool changes. So many bytes of that wait to be stored at once,
+ * Old clients get the whole message when a tool changes. So many bytes of that wait to be stored at once,
  * and all of a turn's come to no more than so many times what the turn itself comes to.
  */
 const PENDING_SNAPSHOT_BYTES = 1_000_000;

@@ -169,7 +169,7 @@ export class SessionAgent {
     this.#clients.closeAll(1001, 'the session is closing');
   }
 
-  /** A session that nobody has said anything in is not stored, and neither are its visitors. */
+  /** A session without a prompt is not stored, and neither are its visitors. */
   #remember({ user, role }: Client): void {
     const { storage, clock } = this.#options;
     if (storage.bytes() === 0) return;

@@ -1,6 +1,6 @@
 import type { SessionStorage, SessionStore } from './storage.ts';
 
-/** How long a failed write speaks against a store. After that somebody has to try it again. */
+/** How long a failed write speaks against a store. After that the next write decides. */
 const FAILING_MS = 10_000;
 
 type Watcher = { onError(): void; now(): number };
@@ -28,7 +28,7 @@ export function watchStore(store: SessionStore, { onError, now }: Watcher) {
     };
   }
 
-  /** A proxy, because a store of somebody else may be an instance of a class. */
+  /** A proxy, because an application's store may be an instance of a class. */
   function watch<Watched extends SessionStore | SessionStorage>(watched: Watched): Watched {
     const calls = new Map<string, unknown>();
     return new Proxy(watched, {

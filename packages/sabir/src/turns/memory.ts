@@ -73,7 +73,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   const liveInChat = createGroups<string, Turn>();
   /** In the order of their ends: retention is the same for all, so the first is due first. */
   const ended = new Set<Turn>();
-  /** Forgotten, and still read by somebody. */
+  /** Forgotten, and still being read. */
   const held = new Set<Turn>();
   /** Of both. */
   let endedBytes = 0;

@@ -43,7 +43,7 @@ export function createSessionPool(
   lingerMs: number,
 ): SessionPool {
   const entries = new Map<string, Entry>();
-  /** Those that nobody uses and that have nothing to stop, by their keys; the longest idle first. */
+  /** Connections without a lease and with nothing to stop, by their keys; the longest idle first. */
   const idle = new Map<string, Entry>();
 
   function drop(key: string, entry: Entry): void {

@@ -8,7 +8,7 @@ import type { AnyTurnLog } from './log.ts';
 import type { TurnOptions } from './turn-options.ts';
 import { readWritten, toMessage } from './turn-reading.ts';
 
-/** Counted by somebody else's code. */
+/** A translator of the application may throw even here. */
 export function statsOf(translator: Translator<unknown>): TranslatorStats {
   try {
     const { unknown, malformed } = translator.stats;

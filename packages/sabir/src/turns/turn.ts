@@ -103,7 +103,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     unwritten.add(isBegun ? chunks.filter(({ type }) => type !== 'start') : chunks);
   }
 
-  /** A translator may be somebody else's, and this is called from the agent's own code. */
+  /** The application's translator may throw, and the agent's own code calls this. */
   function onEvent(event: unknown): void {
     if (outcome || isTaken) return;
     try {

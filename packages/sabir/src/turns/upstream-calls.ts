@@ -4,7 +4,7 @@ import type { Answer } from './log.ts';
 import type { UpstreamTurn } from './upstream.ts';
 
 /**
- * Calls to an agent, which is somebody else's code: what it throws or rejects with is logged and goes
+ * Calls to an agent's code: what it throws or rejects with is logged and goes
  * no further, so that its turn still ends. Until `take`, every call does nothing.
  */
 export function createUpstreamCalls(logger: Logger | undefined, ids: Record<string, unknown>) {
@@ -12,10 +12,10 @@ export function createUpstreamCalls(logger: Logger | undefined, ids: Record<stri
 
   function call(what: string, run: () => unknown): void {
     const onError = (error: unknown) =>
-      logger?.error?.(`the agent could not be told: ${what}`, { ...ids, error });
+      logger?.error?.(`a call to the agent failed: ${what}`, { ...ids, error });
     try {
-      const told = run();
-      if (told instanceof Promise) told.catch(onError);
+      const result = run();
+      if (result instanceof Promise) result.catch(onError);
     } catch (error) {
       onError(error);
     }

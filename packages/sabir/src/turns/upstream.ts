@@ -37,7 +37,7 @@ export type Prompt = {
   channel?: Channel;
   /** What a person is shown of the source's own errors. */
   errorText?: (error: unknown) => string;
-  /** W3C Trace Context of the turn's span, where somebody follows it: the agent's spans go on from it. */
+  /** W3C Trace Context of the turn's span, if telemetry is on: the agent's spans go on from it. */
   traceparent?: string;
   /**
    * Nothing new is asked: the turn that `waiting` told of goes on. It tells again what it has said,

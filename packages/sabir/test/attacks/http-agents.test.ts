@@ -1,4 +1,4 @@
-/** Attacks through the application's own code: an agent, or a hook, that gives what nobody expects. */
+/** Attacks through the application's own code: an agent, or a hook, that breaks its contract. */
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Chunk } from '../../src/chunks.ts';

@@ -1,4 +1,4 @@
-/** Attacks by pages in somebody's browser, and by tokens. */
+/** Attacks by pages in a user's browser, and by tokens. */
 import { createServer } from 'node:http';
 import { CompactEncrypt, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
