@@ -153,11 +153,11 @@ export class Fanout {
 
   #send(entries: readonly LoggedChunk[]): void {
     const structure = structureOf(entries);
-    for (const [key, group] of this.#groups) {
+    for (const group of this.#groups.values()) {
       const { encoder, viewers } = group;
       const before = this.#keepBefore(group, structure);
       if (viewers.size === 0) {
-        this.#groups.delete(key);
+        this.#groups.delete(encoder.key);
         continue;
       }
       const bytes = encoder.encode(entries);
@@ -189,9 +189,13 @@ export class Fanout {
 }
 
 /** What an encoder, a question or an end may depend on: little of a long answer. */
-export function structureOf(entries: readonly LoggedChunk[]): LoggedChunk[] {
+export function structureOf(entries: readonly LoggedChunk[]): readonly LoggedChunk[] {
+  // Most batches are a single delta.
+  if (entries.length === 1 && isDelta((entries[0] as LoggedChunk).chunk)) return NONE;
   return entries.filter(({ chunk }) => !isDelta(chunk));
 }
+
+const NONE: readonly LoggedChunk[] = [];
 
 function isDelta({ type }: Chunk): boolean {
   return type === 'text-delta' || type === 'reasoning-delta' || type === 'tool-input-delta';

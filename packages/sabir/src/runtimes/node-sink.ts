@@ -91,8 +91,9 @@ class NodeSink implements ByteSink {
   #push(): boolean {
     const target = this.#socket ?? this.#outgoing;
     while (this.#rest) {
-      const piece = this.#rest.subarray(0, PIECE_BYTES);
-      this.#rest = piece.length < this.#rest.length ? this.#rest.subarray(PIECE_BYTES) : undefined;
+      const isLong = this.#rest.length > PIECE_BYTES;
+      const piece = isLong ? this.#rest.subarray(0, PIECE_BYTES) : this.#rest;
+      this.#rest = isLong ? this.#rest.subarray(PIECE_BYTES) : undefined;
       if (this.#outgoing.destroyed) return false;
       if (target.write(piece)) continue;
       this.#isBlocked = true;

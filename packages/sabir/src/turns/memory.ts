@@ -7,7 +7,7 @@ import { createGroups } from './groups.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
 import { closingsOf } from './lost.ts';
 import { monotonicNow, startTimeout, type Timer } from './timers.ts';
-import { type ReadableTurn, TurnReader } from './turn-reader.ts';
+import { type ReadableTurn, TurnReader, wakeReaders } from './turn-reader.ts';
 
 export type MemoryTurnLogOptions = {
   /** A turn past it is refused. 16 MB unless set. */
@@ -106,7 +106,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     turn.isLetGo = true;
     // A reader whose client takes nothing would hold on to them.
     turn.chunks = [];
-    wake(turn);
+    wakeReaders(turn);
   }
 
   /** Forgets what is due, then waits for the next. */
@@ -133,13 +133,13 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   }
 
   function write(turn: Turn, chunks: Chunk[], bytes: number): void {
-    const { info, chunks: log, waiting } = turn;
+    const { info, chunks: log } = turn;
     const before = log.length;
     for (const chunk of chunks) log.push(chunk);
     info.lastSeq = log.length;
     turn.bytes += bytes;
     liveBytes += bytes;
-    if (waiting.size > 0) wake(turn, turn.after(before, Infinity));
+    wakeReaders(turn, before);
   }
 
   function end(turn: Turn, outcome: TurnOutcome): void {
@@ -156,7 +156,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     endedBytes += turn.bytes;
     // Whoever waits for its end may ask for the turn at once: it is forgotten, or it is there.
     if (ended.size === 1 || endedBytes > retainedBytes || retentionMs <= 0) forgetEnded();
-    wake(turn);
+    wakeReaders(turn);
     turn.commands.end();
   }
 
@@ -230,7 +230,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       },
       isEnded: false,
       isLetGo: false,
-      waiting: new Set(),
+      followers: new Set(),
       commands: new CommandQueue(),
       answered: new Set(),
       endedAt: 0,
@@ -334,7 +334,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
         turn.leaseTimer?.clear();
         turn.isEnded = true;
         turn.isLetGo = true;
-        wake(turn);
+        wakeReaders(turn);
         turn.commands.end();
       }
       for (const all of [turns, chats, ended, held, liveInSession, liveInChat]) all.clear();
@@ -359,11 +359,14 @@ function keyOf(sessionId: string, chatId: string): string {
 
 /** Made for whoever reads, not kept: most of what a long turn keeps are its chunks. */
 function numberedFrom(chunks: readonly Chunk[], start: number, maxBytes: number): LoggedChunk[] {
+  // Of exactly their number: an array that grows makes room for sixteen.
+  if (maxBytes === Infinity)
+    return chunks.slice(start).map((chunk, i) => ({ seq: start + i + 1, chunk }));
   const numbered: LoggedChunk[] = [];
   let bytes = 0;
   for (let i = start; i < chunks.length; i++) {
     const chunk = chunks[i] as Chunk;
-    if (maxBytes !== Infinity) bytes += chunkBytes(chunk);
+    bytes += chunkBytes(chunk);
     if (bytes > maxBytes && i > start) break;
     numbered.push({ seq: i + 1, chunk });
   }
@@ -374,9 +377,4 @@ function bytesOf(chunks: Chunk[]): number {
   let bytes = 0;
   for (const chunk of chunks) bytes += chunkBytes(chunk);
   return bytes;
-}
-
-/** Each of the readers that wait is woken once; all that are at the same place get the same batch. */
-function wake({ waiting }: ReadableTurn, batch?: LoggedChunk[]): void {
-  for (const reader of waiting) reader.wake(batch);
 }

@@ -9,8 +9,8 @@ export type ReadableTurn = {
   isEnded: boolean;
   /** The log was closed: nothing more is given, though there may be more. */
   isLetGo: boolean;
-  /** Readers that have read all there is. */
-  waiting: Set<TurnReader>;
+  /** Readers that have once read all there was, until they leave. */
+  followers: Set<TurnReader>;
   /** It cannot be read any further. */
   failure?: unknown;
   /** A reader has come, and another time that it has gone: for turns that are held while read. */
@@ -73,7 +73,7 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     }
     if (turn.failure !== undefined) return this.#fail(turn.failure);
     if (turn.isEnded) return this.return();
-    turn.waiting.add(this);
+    turn.followers.add(this);
     this.#listen();
     this.#pending = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -92,6 +92,10 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     return Promise.reject(failure);
   }
 
+  get isWaiting(): boolean {
+    return this.#pending !== undefined;
+  }
+
   /** The turn has grown by the batch, or has ended. Called while it waits. */
   wake(batch: LoggedChunk[] | undefined): void {
     const turn = this.#turn;
@@ -101,7 +105,6 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
       const isAtBatch = batch !== undefined && this.#cursor === length - batch.length;
       const value = isAtBatch ? batch : turn.after(this.#cursor, this.#batchBytes);
       this.#cursor += value.length;
-      turn.waiting.delete(this);
       this.#settle({ done: false, value });
     } else if (turn.failure !== undefined) {
       const reject = this.#reject;
@@ -119,7 +122,7 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
   #leave = (): void => {
     const turn = this.#turn;
     this.#turn = undefined;
-    turn?.waiting.delete(this);
+    turn?.followers.delete(this);
     turn?.left?.();
     if (this.#isListening) this.#signal.removeEventListener('abort', this.#leave);
     this.#isListening = false;
@@ -132,5 +135,15 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     this.#reject = undefined;
     this.#pending = undefined;
     resolve?.(result);
+  }
+}
+
+/** Wakes the readers that wait, after the turn has ended or, behind `before`, grown. Those at its tail share a batch. */
+export function wakeReaders(turn: ReadableTurn, before = turn.length): void {
+  let batch: LoggedChunk[] | undefined;
+  for (const reader of turn.followers) {
+    if (!reader.isWaiting) continue;
+    if (before < turn.length) batch ??= turn.after(before, Infinity);
+    reader.wake(batch);
   }
 }

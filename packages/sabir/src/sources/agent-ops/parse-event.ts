@@ -16,13 +16,13 @@ type Frame = {
 };
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
 
 /**
  * Frames → events, for one socket. Nearly all are deltas of one turn that differ in nothing but
  * their text, and the `seq` at their end if they have one: once one was parsed, the next that is
  * like it is not parsed again, only these are taken out. That is a third of what a delta costs on its
- * whole way.
+ * whole way. The parser throws for bytes that are no UTF-8.
  */
 export function createEventParser(maxLength: number): (data: string | Uint8Array) => unknown {
   let frame: Frame | undefined;

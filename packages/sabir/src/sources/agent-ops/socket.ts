@@ -132,16 +132,21 @@ export function connect(
     };
     const parse = createEventParser(target.maxEventBytes);
     const receive = (data: string | Uint8Array) => {
-      const event = parse(data);
+      let event: unknown;
+      try {
+        event = parse(data);
+      } catch (error) {
+        return end('The server sent a frame that is not UTF-8.', error);
+      }
       listener.event(event);
       if (!isSettled && (event as { type?: unknown } | null)?.type === 'init') settle();
     };
     // `ws` makes an event object of every message for those who listen in the standard way.
     if (socket.on) {
-      socket.on('message', (data, isBinary) => receive(isBinary ? toBytes(data) : data));
+      socket.on('message', (data, isBinary) => receive(isBinary ? toText(data) : data));
     } else {
       socket.onmessage = ({ data }: { data: unknown }) => {
-        receive(typeof data === 'string' ? data : toBytes(data));
+        receive(typeof data === 'string' ? data : toText(data));
       };
     }
   });
@@ -152,8 +157,13 @@ function createSocket(target: Target): WebSocketLike {
   const { url, token, protocols, WebSocket, maxEventBytes } = target;
   const headers = token === undefined ? undefined : { Authorization: `Bearer ${token}` };
   if ('terminate' in WebSocket.prototype) {
-    const options = { headers, maxPayload: maxEventBytes, perMessageDeflate: false };
-    return new WebSocket(url, protocols ?? [], options);
+    return new WebSocket(url, protocols ?? [], {
+      headers,
+      maxPayload: maxEventBytes,
+      perMessageDeflate: false,
+      // The parser reads every byte anyway, and rejects what is not UTF-8.
+      skipUTF8Validation: true,
+    });
   }
   if (headers) return new WebSocket(url, { headers, ...(protocols && { protocols }) });
   return protocols ? new WebSocket(url, protocols) : new WebSocket(url);
@@ -175,9 +185,10 @@ function hangUp(socket: WebSocketLike): void {
   }
 }
 
-function toBytes(data: unknown): Uint8Array {
-  if (!ArrayBuffer.isView(data)) return new Uint8Array(data instanceof ArrayBuffer ? data : []);
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+/** A binary frame may hold anything; only a text frame promises UTF-8. */
+function toText(data: unknown): string {
+  const isBytes = data instanceof ArrayBuffer || ArrayBuffer.isView(data);
+  return isBytes ? new TextDecoder('utf-8', { ignoreBOM: true }).decode(data) : '';
 }
 
 /** An error's own words, or those of what caused it: some platforms only say that it failed. */

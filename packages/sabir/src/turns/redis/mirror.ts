@@ -1,7 +1,7 @@
 import { LOG_FAILED, SabirError } from '../../errors.ts';
 import type { LoggedChunk } from '../log.ts';
 import { startTimeout, type Timer } from '../timers.ts';
-import type { ReadableTurn, TurnReader } from '../turn-reader.ts';
+import { type ReadableTurn, type TurnReader, wakeReaders } from '../turn-reader.ts';
 import { PackedChunks } from './packed-chunks.ts';
 
 export type MirrorNeeds = {
@@ -49,7 +49,7 @@ const LINGER_MS = 2_000;
  * hint: where one is missed or something is doubtful, the stream is read.
  */
 export class Mirror implements ReadableTurn {
-  readonly waiting = new Set<TurnReader>();
+  readonly followers = new Set<TurnReader>();
   isEnded = false;
   isLetGo = false;
   failure: unknown;
@@ -126,7 +126,7 @@ export class Mirror implements ReadableTurn {
     if (last <= this.length) return;
     const before = this.length;
     if (this.#isFetching || !this.#addHeard(last, message.slice(space + 1))) void this.#fetch();
-    else this.#wake(before);
+    else wakeReaders(this, before);
   }
 
   /** Whoever may publish may publish anything. */
@@ -147,7 +147,7 @@ export class Mirror implements ReadableTurn {
   letGo(): void {
     this.isLetGo = true;
     this.isEnded = true;
-    this.#wakeAll();
+    wakeReaders(this);
     this.#leave();
   }
 
@@ -176,9 +176,9 @@ export class Mirror implements ReadableTurn {
     }
     if (this.failure !== undefined || this.isEnded) {
       this.#stopLooking();
-      this.#wakeAll();
+      wakeReaders(this);
       if (this.#readers <= 0) this.#leave();
-    } else this.#wake(before);
+    } else if (this.length > before) wakeReaders(this, before);
   }
 
   /** What is published between the reading and the listening would be missed: it is read again. */
@@ -229,18 +229,8 @@ export class Mirror implements ReadableTurn {
   #end(): void {
     this.isEnded = true;
     this.#stopLooking();
-    this.#wakeAll();
+    wakeReaders(this);
     if (this.#readers <= 0) this.#leave();
-  }
-
-  #wake(before: number): void {
-    if (this.waiting.size === 0 || this.length === before) return;
-    const batch = this.after(before, Infinity);
-    for (const reader of this.waiting) reader.wake(batch);
-  }
-
-  #wakeAll(): void {
-    for (const reader of this.waiting) reader.wake(undefined);
   }
 
   #leave(): void {
