@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { findOpenCode } from '../packages/sabir/src/runtimes/opencode-binary.ts';
+import { findOpenCode } from '../packages/sabir/src/platforms/node/opencode-binary.ts';
 
 const OPENCODE_VERSION = '1.18.33';
 

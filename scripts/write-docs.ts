@@ -6,10 +6,10 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import * as errors from '../packages/sabir/src/errors.ts';
+import * as errors from '../packages/sabir/src/core/errors.ts';
 import { DEFAULT_LIMITS as GATEWAY_LIMITS } from '../packages/sabir/src/gateway/options.ts';
-import { DEFAULT_SOCKET_LIMITS } from '../packages/sabir/src/runtimes/session-server-options.ts';
-import { DEFAULT_LIMITS as SESSION_LIMITS } from '../packages/sabir/src/session/options.ts';
+import { DEFAULT_SOCKET_LIMITS } from '../packages/sabir/src/platforms/node/session-server-options.ts';
+import { DEFAULT_LIMITS as SESSION_LIMITS } from '../packages/sabir/src/sessions/options.ts';
 import { compareWithOfficialHelper } from './openai-agents-comparison/page.ts';
 import { REQUIREMENTS } from './requirements.ts';
 import { ROOT } from './run-command.ts';
@@ -26,7 +26,7 @@ function errorsPage(): string {
   );
   return `# Errors
 
-Made from \`packages/sabir/src/errors.ts\` by \`npm run docs\`.
+Made from \`packages/sabir/src/core/errors.ts\` by \`npm run docs\`.
 
 Every error of ours is a \`SabirError\` with a \`code\`. Before the first byte of an answer it is an
 HTTP status with the body \`{ code, message, remedy }\`; after it, an \`error\` chunk whose text is

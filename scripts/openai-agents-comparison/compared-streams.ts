@@ -1,6 +1,6 @@
 /** The two ways from a run of the OpenAI Agents SDK to a chat that are compared. */
 import { createAiSdkUiMessageStream } from '@openai/agents-extensions/ai-sdk-ui';
-import type { UIMessage } from '../../packages/sabir/src/message.ts';
+import type { UIMessage } from '../../packages/sabir/src/core/message.ts';
 import {
   type StreamedRun,
   toChunks,

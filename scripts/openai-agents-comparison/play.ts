@@ -1,5 +1,5 @@
 /** Plays a scenario: a real run, one of the helpers, and the AI SDK's own client at the other end. */
-import type { UIMessage } from '../../packages/sabir/src/message.ts';
+import type { UIMessage } from '../../packages/sabir/src/core/message.ts';
 import { scriptedModel } from '../../packages/sabir/test/openai-agents/scripted-model.ts';
 import {
   type ClientResult,

@@ -1,5 +1,5 @@
 /** What can be asked of the chunks that a helper streamed, and of what the client made of them. */
-import type { UIMessage } from '../../packages/sabir/src/message.ts';
+import type { UIMessage } from '../../packages/sabir/src/core/message.ts';
 import type { Exchange, Loose, SaidChunk } from './play.ts';
 
 /** Whether something was kept, and in few words what really happened. */

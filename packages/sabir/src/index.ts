@@ -1,6 +1,6 @@
-export { createMessageAccumulator, type MessageAccumulator } from './accumulator.ts';
-export type { ToolCallOptions } from './accumulator-core.ts';
-export type { AuditEvent } from './audit.ts';
+export { createMessageAccumulator, type MessageAccumulator } from './core/accumulator.ts';
+export type { ToolCallOptions } from './core/accumulator-core.ts';
+export type { AuditEvent } from './core/audit.ts';
 export type {
   AiSdkMajor,
   Chunk,
@@ -9,13 +9,13 @@ export type {
   FinishReason,
   PortableChunk,
   ProviderMetadata,
-} from './chunks.ts';
-export { compactChunks } from './compact.ts';
-export { createDowngrade } from './downgrade.ts';
-export { type ErrorCode, SabirError, toErrorText } from './errors.ts';
-export { createFold, foldChunks } from './fold.ts';
-export type { UIDataTypes, UIMessage, UIMessagePart, UITool, UITools } from './message.ts';
-export type { MessageMetadata, TurnOutcome, Usage } from './outcome.ts';
-export { createSseDecoder, encodeSse } from './sse.ts';
-export type { Channel, Logger, Translator, TranslatorStats } from './translator.ts';
-export { createVerifier, type Violation, type ViolationCode, verifyChunks } from './verify.ts';
+} from './core/chunks.ts';
+export { compactChunks } from './core/compact.ts';
+export { createDowngrade } from './core/downgrade.ts';
+export { type ErrorCode, SabirError, toErrorText } from './core/errors.ts';
+export { createFold, foldChunks } from './core/fold.ts';
+export type { UIDataTypes, UIMessage, UIMessagePart, UITool, UITools } from './core/message.ts';
+export type { MessageMetadata, TurnOutcome, Usage } from './core/outcome.ts';
+export { createSseDecoder, encodeSse } from './core/sse.ts';
+export type { Channel, Logger, Translator, TranslatorStats } from './core/translator.ts';
+export { createVerifier, type Violation, type ViolationCode, verifyChunks } from './core/verify.ts';

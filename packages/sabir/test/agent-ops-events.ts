@@ -1,6 +1,6 @@
 /** Agent Ops events, in short, and what a translator makes of them. */
-import type { Chunk } from '../src/chunks.ts';
-import { foldChunks } from '../src/fold.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { foldChunks } from '../src/core/fold.ts';
 import type { AgentOpsOptions, AgentOpsUIMessage } from '../src/sources/agent-ops/index.ts';
 import { createAgentOpsTranslator } from '../src/sources/agent-ops/index.ts';
 import { readJsonl } from './jsonl.ts';

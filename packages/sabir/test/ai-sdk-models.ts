@@ -7,7 +7,7 @@ import * as v609 from 'ai-v6-0-9';
 import { MockLanguageModelV3 as OldMockLanguageModelV3 } from 'ai-v6-0-9/test';
 import * as v7 from 'ai-v7';
 import { MockLanguageModelV4 } from 'ai-v7/test';
-import type { AiSdk, AiSdkAgent, AiSdkModel } from '../src/session/ai-sdk.ts';
+import type { AiSdk, AiSdkAgent, AiSdkModel } from '../src/sources/ai-sdk/agent.ts';
 
 /** What the model is called with, as far as tests look at it. */
 export type ModelCall = {

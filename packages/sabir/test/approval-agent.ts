@@ -3,11 +3,11 @@
  * waits for it keeps in a store, as one does whose process may end meanwhile.
  */
 import { onTestFinished } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import type { AnyToolPart } from '../src/fold-tools.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import type { AnyToolPart } from '../src/core/fold-tools.ts';
+import type { UIMessage } from '../src/core/message.ts';
 import { asUpstream, type ChatGateway, type ChunkTurn } from '../src/gateway/index.ts';
-import type { UIMessage } from '../src/message.ts';
-import { serve } from '../src/runtimes/node.ts';
+import { serve } from '../src/platforms/node/serve.ts';
 import type { Upstream } from '../src/turns/upstream.ts';
 import { type ClientName, createClient, httpTransport, type RealClient } from './real-clients.ts';
 

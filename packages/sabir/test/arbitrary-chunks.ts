@@ -3,7 +3,7 @@
  * comes out of JSON. A sequence may be cut off anywhere, its parts still open.
  */
 import fc from 'fast-check';
-import type { AiSdkMajor, Chunk, JsonValue, ProviderMetadata } from '../src/chunks.ts';
+import type { AiSdkMajor, Chunk, JsonValue, ProviderMetadata } from '../src/core/chunks.ts';
 
 type Call = {
   toolCallId: string;

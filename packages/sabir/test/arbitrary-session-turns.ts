@@ -1,7 +1,7 @@
 /** Turns as a session server of ours tells them: every kind of event, few ids, so that they meet. */
 import fc from 'fast-check';
-import type { TurnEvent } from '../src/session/protocol.ts';
-import type { createTurnRecord } from '../src/session/turn-record.ts';
+import type { TurnEvent } from '../src/sessions/protocol.ts';
+import type { createTurnRecord } from '../src/sessions/turn-record.ts';
 
 type Settled = { settle: 'answered' | 'expired'; questionId: string; answer?: string | boolean };
 export type TurnStep = TurnEvent | Settled;

@@ -1,5 +1,5 @@
 /** Hand-written chunk sequences: every chunk type, and what can be said with it. */
-import type { Chunk } from '../src/chunks.ts';
+import type { Chunk } from '../src/core/chunks.ts';
 
 /** How the error texts of refused inputs begin: the majors fold these differently. */
 export const REFUSED = 'refused: ';

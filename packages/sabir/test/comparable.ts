@@ -1,4 +1,4 @@
-import type { UIMessage } from '../src/message.ts';
+import type { UIMessage } from '../src/core/message.ts';
 
 /**
  * A message without what differs between the majors and no renderer reads: keys whose value is

@@ -1,6 +1,7 @@
 /** Small clients of the routes that speak the contract: real requests, events as they arrive. */
-import type { ContractEvent } from '../src/contract/events.ts';
+
 import { asUpstream, type ChatGateway, type ChatGatewayOptions } from '../src/gateway/index.ts';
+import type { ContractEvent } from '../src/wires/contract/events.ts';
 import {
   createAgent,
   createTestGateway,

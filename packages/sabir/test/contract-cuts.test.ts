@@ -1,12 +1,12 @@
 /** The contract's clients on a real gateway, over real TCP that is cut anywhere. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import { ChatStream } from '../src/client/chat-stream.ts';
-import { ContractChatTransport } from '../src/client/contract-chat-transport.ts';
-import { foldChunks } from '../src/fold.ts';
+import { ChatStream } from '../src/clients/chat-stream.ts';
+import { ContractChatTransport } from '../src/clients/contract-chat-transport.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { foldChunks } from '../src/core/fold.ts';
 import { asUpstream, createChatGateway } from '../src/gateway/index.ts';
-import { serve } from '../src/runtimes/node.ts';
+import { serve } from '../src/platforms/node/serve.ts';
 import { chunkSequences } from './arbitrary-chunks.ts';
 import { comparable } from './comparable.ts';
 import { CHUNK_FIXTURES } from './contract-fixtures.ts';

@@ -1,8 +1,8 @@
 /** The chunks of every fixture there is, for what has to hold of any turn. */
 import { readdirSync } from 'node:fs';
-import type { Chunk } from '../src/chunks.ts';
-import { type ContractEncoder, encodeContract } from '../src/contract/encode.ts';
-import type { ContractEvent } from '../src/contract/events.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { type ContractEncoder, encodeContract } from '../src/wires/contract/encode.ts';
+import type { ContractEvent } from '../src/wires/contract/events.ts';
 import { readJsonl } from './jsonl.ts';
 
 const FIXTURES = new URL('fixtures/', import.meta.url);

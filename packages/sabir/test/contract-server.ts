@@ -1,7 +1,7 @@
 /** A server that speaks the contract as the test tells it, over real sockets. */
 
-import type { StreamEvent } from '../src/contract/events.ts';
-import { toContractSse } from '../src/contract/events.ts';
+import type { StreamEvent } from '../src/wires/contract/events.ts';
+import { toContractSse } from '../src/wires/contract/events.ts';
 import { createBody, startServer } from './raw-http.ts';
 
 export type SeenRequest = { method: string; path: string; headers: Headers; body: unknown };

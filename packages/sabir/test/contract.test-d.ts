@@ -1,6 +1,6 @@
 /** What only a compiler can prove of the contract. */
 import { describe, expectTypeOf, it } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
+import type { Chunk } from '../src/core/chunks.ts';
 import {
   type ContractEvent,
   type ContractEventOf,
@@ -8,7 +8,7 @@ import {
   encodeContract,
   isContractEvent,
   type StreamEvent,
-} from '../src/contract/index.ts';
+} from '../src/wires/contract/index.ts';
 
 declare const event: ContractEvent;
 

@@ -1,9 +1,9 @@
 /** Random turns, the pace at which they are told, and where their viewers are cut off. */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
-import type { AiSdkMajor, Chunk } from '../src/chunks.ts';
-import { compactChunks } from '../src/compact.ts';
-import { createDowngrade } from '../src/downgrade.ts';
+import type { AiSdkMajor, Chunk } from '../src/core/chunks.ts';
+import { compactChunks } from '../src/core/compact.ts';
+import { createDowngrade } from '../src/core/downgrade.ts';
 import type { LoggedChunk } from '../src/turns/log.ts';
 import type { Step } from './agent-ops-script.ts';
 import { chunkSequences } from './arbitrary-chunks.ts';

@@ -1,7 +1,7 @@
 /** One gateway, its agents and the proxy in front of it, for any number of cases at once. */
-import type { Chunk } from '../src/chunks.ts';
+import type { Chunk } from '../src/core/chunks.ts';
 import { asUpstream, createChatGateway, memoryTurnLog } from '../src/gateway/index.ts';
-import { serve } from '../src/runtimes/node.ts';
+import { serve } from '../src/platforms/node/serve.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
 import type { LoggedChunk } from '../src/turns/log.ts';
 import type { FinishedTurn } from '../src/turns/turn-options.ts';

@@ -6,7 +6,7 @@ import type {
   DriverEvent,
   DriverPrompt,
   DriverQuestion,
-} from '../src/session/driver.ts';
+} from '../src/turns/agent.ts';
 
 type ToolEvent = Extract<DriverEvent, { type: 'tool' }>;
 export type DriverRun = {

@@ -3,11 +3,11 @@
  * frames as they arrive. Who asks is the bearer token itself.
  */
 import { expect, onTestFinished } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { createSseDecoder, type SseFrame } from '../src/core/sse.ts';
 import type { ChatGateway, ChatGatewayOptions, Role } from '../src/gateway/index.ts';
 import { asUpstream, contractChatOf, createChatGateway } from '../src/gateway/index.ts';
-import type { ChunkTurn } from '../src/sources/chunks/upstream.ts';
-import { createSseDecoder, type SseFrame } from '../src/sse.ts';
+import type { ChunkTurn } from '../src/sources/ai-sdk/upstream.ts';
 import type { Upstream } from '../src/turns/upstream.ts';
 import { parseMetrics } from './parse-metrics.ts';
 

@@ -1,7 +1,8 @@
 /** Runtimes whose every word a test decides, and what tests ask of the streams they make. */
 import { expect, vi } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import { foldChunks } from '../src/fold.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import type {
   Command,
   OpenHarnessUIMessage,
@@ -13,7 +14,6 @@ import {
   createFlowRuntime,
   type FlowNodeContext,
 } from '../src/sources/open-harness/flow-runtime.ts';
-import { verifyChunks } from '../src/verify.ts';
 
 export const user = (text: string): OpenHarnessUIMessage => ({
   id: `user-${text}`,

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createChatGateway } from '../src/gateway/gateway.ts';
-import { serve } from '../src/runtimes/node.ts';
+import { serve } from '../src/platforms/node/serve.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/upstream.ts';
 import { memoryTurnLog } from '../src/turns/memory.ts';
 import type { PeerOrder, PeerReport } from './leak-peer.ts';

@@ -1,9 +1,9 @@
 /** What the RFC asks of speed, as a check that nothing is badly wrong; `bench/` measures properly. */
 import { expect, it, onTestFinished } from 'vitest';
+import { createSseDecoder } from '../src/core/sse.ts';
 import { createChatGateway } from '../src/gateway/index.ts';
-import { serve } from '../src/runtimes/node.ts';
+import { serve } from '../src/platforms/node/serve.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
-import { createSseDecoder } from '../src/sse.ts';
 import { aborted, type Script } from './agent-ops-script.ts';
 import { startAgentOpsServer } from './agent-ops-server.ts';
 

@@ -1,6 +1,6 @@
 /** Whoever answers, and wherever: the first answer counts, and the agent gets it. */
 import { describe, expect, it } from 'vitest';
-import type { UIMessage } from '../src/message.ts';
+import type { UIMessage } from '../src/core/message.ts';
 import { createApprovalAgent, createApprovalClient } from './approval-agent.ts';
 import { chatBody, createUser, eventually, openSse } from './gateway-client.ts';
 import {

@@ -1,8 +1,8 @@
 /** A gateway is closed, as for a new release: what it runs goes on in another, at once. */
 import { describe, expect, it } from 'vitest';
-import { SHUTTING_DOWN } from '../src/errors.ts';
-import { foldChunks } from '../src/fold.ts';
-import { verifyChunks } from '../src/verify.ts';
+import { SHUTTING_DOWN } from '../src/core/errors.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import { chatBody, createAgent, createUser, openSse, refusal } from './gateway-client.ts';
 import {
   createLedAgent,

@@ -1,10 +1,10 @@
 /** A gateway is gone from one moment to the next: another goes on, and nobody sees a difference. */
 import { describe, expect, it } from 'vitest';
-import { TURN_LOST_MESSAGE } from '../src/errors.ts';
-import { foldChunks } from '../src/fold.ts';
+import { TURN_LOST_MESSAGE } from '../src/core/errors.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import type { IoRedisClient } from '../src/turns/redis/index.ts';
 import { CLOSE } from '../src/turns/redis/scripts.ts';
-import { verifyChunks } from '../src/verify.ts';
 import { chatBody, createAgent, createUser, openSse } from './gateway-client.ts';
 import {
   createLedAgent,

@@ -1,9 +1,9 @@
 /** Redis is away for a while: viewers wait, nothing is shown that is not stored, then all of it is. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import { foldChunks } from '../src/fold.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import { decodeBatch } from '../src/turns/redis/codec.ts';
-import { verifyChunks } from '../src/verify.ts';
 import { chatBody, createUser, openSse, refusal } from './gateway-client.ts';
 import {
   createLedAgent,

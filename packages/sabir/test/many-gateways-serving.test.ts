@@ -1,7 +1,7 @@
 /** One turn, any gateway: whoever comes back, and wherever, sees the same. */
 import { describe, expect, it } from 'vitest';
-import { foldChunks } from '../src/fold.ts';
-import type { UIMessage } from '../src/message.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import type { UIMessage } from '../src/core/message.ts';
 import { contractBody, createContractUser, openEvents } from './contract-client.ts';
 import { chatBody, createUser, openSse, readChunks } from './gateway-client.ts';
 import {

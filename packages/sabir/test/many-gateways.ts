@@ -6,16 +6,16 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
-import { SabirChatTransport } from '../src/client/index.ts';
+import { SabirChatTransport } from '../src/clients/index.ts';
+import type { UIMessage } from '../src/core/message.ts';
 import {
   type ChatGateway,
   type ChatGatewayOptions,
   createChatGateway,
   type FinishedTurn,
 } from '../src/gateway/index.ts';
-import type { UIMessage } from '../src/message.ts';
-import { serve } from '../src/runtimes/node.ts';
-import type { AgentDriver, DriverEvent, DriverPrompt } from '../src/session/index.ts';
+import { serve } from '../src/platforms/node/serve.ts';
+import type { AgentDriver, DriverEvent, DriverPrompt } from '../src/sessions/index.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
 import { type RedisTurnLogOptions, redisTurnLog } from '../src/turns/redis/index.ts';
 import type { Upstream, User } from '../src/turns/upstream.ts';

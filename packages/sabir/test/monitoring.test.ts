@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createMetricRegistry } from '../src/core/metrics.ts';
 import { asUpstream, createChatGateway, type Upstream } from '../src/gateway/index.ts';
-import { createMetricRegistry } from '../src/metrics.ts';
-import { watchProcess } from '../src/runtimes/node.ts';
-import { createSessionServer } from '../src/runtimes/session-server.ts';
-import { memorySessionStore } from '../src/session/index.ts';
-import { createChunkTranslator } from '../src/sources/chunks/translate.ts';
+import { watchProcess } from '../src/platforms/node/serve.ts';
+import { createSessionServer } from '../src/platforms/node/session-server.ts';
+import { memorySessionStore } from '../src/sessions/index.ts';
+import { createChunkTranslator } from '../src/sources/ai-sdk/translate.ts';
 import { chatBody, createUser } from './gateway-client.ts';
 import { parseMetrics } from './parse-metrics.ts';
 

@@ -1,7 +1,7 @@
 /** Turns of an `asUpstream` handler, run as the gateway runs them. */
-import type { Chunk } from '../src/chunks.ts';
-import type { TurnOutcome } from '../src/outcome.ts';
-import { asUpstream, type ChunkHandler } from '../src/sources/chunks/upstream.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import type { TurnOutcome } from '../src/core/outcome.ts';
+import { asUpstream, type ChunkHandler } from '../src/sources/ai-sdk/upstream.ts';
 import type { Prompt, UpstreamSession } from '../src/turns/upstream.ts';
 
 export const USER = { id: 'u' };

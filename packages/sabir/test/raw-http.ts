@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { onTestFinished, vi } from 'vitest';
-import { type Fetch, type ServeOptions, serve } from '../src/runtimes/node.ts';
+import { type Fetch, type ServeOptions, serve } from '../src/platforms/node/serve.ts';
 
 export const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 

@@ -6,7 +6,7 @@
  * the package's own `DefaultChatTransport` and so through its schema; `via: 'in-process'` does
  * not, which is why it forgives what the wire does not.
  */
-import type { UIMessage } from '../src/message.ts';
+import type { UIMessage } from '../src/core/message.ts';
 
 export type ClientName = 'ai@5' | 'ai@6.0.9' | 'ai@6' | 'ai@7';
 

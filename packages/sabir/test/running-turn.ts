@@ -1,6 +1,6 @@
 /** One turn, run against a log and an agent that the test drives. */
 import { vi } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
+import type { Chunk } from '../src/core/chunks.ts';
 import type { TurnLog, TurnWriter } from '../src/turns/log.ts';
 import { memoryTurnLog } from '../src/turns/memory.ts';
 import { runTurn } from '../src/turns/turn.ts';

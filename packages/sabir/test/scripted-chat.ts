@@ -1,6 +1,6 @@
 /** A chat on a server that the test writes the answers of. */
 import { vi } from 'vitest';
-import { ChatStream, type ChatStreamOptions } from '../src/client/chat-stream.ts';
+import { ChatStream, type ChatStreamOptions } from '../src/clients/chat-stream.ts';
 import { event, startContractServer } from './contract-server.ts';
 
 export const META = event('meta', { runId: 'r1', model: 'm' });

@@ -1,5 +1,5 @@
 /** An agent that does what the prompt's first word says: see `driver-conformance.ts`, and more. */
-import type { AgentDriver, DriverEvent, DriverPrompt } from '../src/session/index.ts';
+import type { AgentDriver, DriverEvent, DriverPrompt } from '../src/sessions/index.ts';
 
 export type ScriptedDriver = AgentDriver & {
   /** What it was asked, in order. */

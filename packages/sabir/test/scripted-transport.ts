@@ -1,10 +1,10 @@
 /** `SabirChatTransport` on a server that does as it is told. */
 import type { ServerResponse } from 'node:http';
 import { onTestFinished } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import { SabirChatTransport, type SabirChatTransportOptions } from '../src/client/index.ts';
-import type { UIMessage } from '../src/message.ts';
-import { SSE_DONE } from '../src/sse.ts';
+import { SabirChatTransport, type SabirChatTransportOptions } from '../src/clients/index.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import type { UIMessage } from '../src/core/message.ts';
+import { SSE_DONE } from '../src/core/sse.ts';
 import { type SeenRequest, SSE, startScriptedServer, toFrames } from './scripted-turn-server.ts';
 
 export type TransportOptions = Partial<SabirChatTransportOptions<UIMessage>>;

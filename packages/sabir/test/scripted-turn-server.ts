@@ -5,8 +5,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Chunk } from '../src/chunks.ts';
-import { encodeSse, SSE_DONE } from '../src/sse.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { encodeSse, SSE_DONE } from '../src/core/sse.ts';
 
 export type ScriptedFrame = { text: string; seq: number; hasId: boolean };
 

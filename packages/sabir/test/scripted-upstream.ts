@@ -1,7 +1,7 @@
 /** An agent that says what the test has it say, and remembers what it was told. */
-import type { Chunk } from '../src/chunks.ts';
-import { UPSTREAM_DROPPED } from '../src/errors.ts';
-import { createChunkTranslator } from '../src/sources/chunks/translate.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { UPSTREAM_DROPPED } from '../src/core/errors.ts';
+import { createChunkTranslator } from '../src/sources/ai-sdk/translate.ts';
 import type { Answer } from '../src/turns/log.ts';
 import type { SessionLease } from '../src/turns/session-pool.ts';
 import type {

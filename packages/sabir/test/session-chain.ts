@@ -1,10 +1,13 @@
 /** A real session server with its runners on real sockets, and clients of it. */
 import { onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { createLocalRunners } from '../src/runtimes/local-runners.ts';
-import { serve } from '../src/runtimes/node.ts';
-import { createSessionServer, type SessionServerOptions } from '../src/runtimes/session-server.ts';
-import { type AgentDriver, memorySessionStore, type RunnerOptions } from '../src/session/index.ts';
+import { createLocalRunners } from '../src/platforms/node/local-runners.ts';
+import { serve } from '../src/platforms/node/serve.ts';
+import {
+  createSessionServer,
+  type SessionServerOptions,
+} from '../src/platforms/node/session-server.ts';
+import { type AgentDriver, memorySessionStore, type RunnerOptions } from '../src/sessions/index.ts';
 
 type Event = { type: string; [field: string]: unknown };
 

@@ -1,10 +1,10 @@
 /** Connections between gateway, session and runner are cut at random bytes; nothing is lost or doubled. */
 import { expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
-import { foldChunks } from '../src/fold.ts';
-import { type AgentDriver, Runner } from '../src/session/index.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import { verifyChunks } from '../src/core/verify.ts';
+import { type AgentDriver, Runner } from '../src/sessions/index.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
-import { verifyChunks } from '../src/verify.ts';
 import { scriptedDriver } from './scripted-driver.ts';
 import { startSessionChain } from './session-chain.ts';
 import { createRandom } from './session-child.ts';

@@ -3,8 +3,8 @@
  * Says where it is, and on request how much memory it holds.
  */
 import { memoryTurnLog } from '../src/gateway/index.ts';
-import { sqliteSessionStore, startSessionStack } from '../src/runtimes/session-node.ts';
-import type { AgentDriver } from '../src/session/index.ts';
+import { sqliteSessionStore, startSessionStack } from '../src/platforms/node/sessions.ts';
+import type { AgentDriver } from '../src/sessions/index.ts';
 import { scriptedDriver } from './scripted-driver.ts';
 
 const [file = ':memory:', port = '0'] = process.argv.slice(2);

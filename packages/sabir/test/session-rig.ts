@@ -6,7 +6,7 @@ import {
   type SessionAgentOptions,
   type SessionSocket,
   type SocketEvents,
-} from '../src/session/index.ts';
+} from '../src/sessions/index.ts';
 
 type Event = { type: string; [field: string]: unknown };
 

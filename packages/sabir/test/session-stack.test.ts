@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import { foldChunks } from '../src/fold.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import { createSseDecoder } from '../src/core/sse.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import {
   type SessionStackOptions,
   sqliteSessionStore,
   startSessionStack,
-} from '../src/runtimes/session-node.ts';
-import { createSseDecoder } from '../src/sse.ts';
-import { verifyChunks } from '../src/verify.ts';
+} from '../src/platforms/node/sessions.ts';
 import { chatBody, openSse, readChunks } from './gateway-client.ts';
 import { CLIENTS, createClient, httpTransport } from './real-clients.ts';
 import { type ScriptedDriver, scriptedDriver } from './scripted-driver.ts';

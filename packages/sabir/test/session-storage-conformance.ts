@@ -1,9 +1,9 @@
 /**
- * What every `SessionStore` is held to: each MUST above the interface in `src/session/storage.ts`,
+ * What every `SessionStore` is held to: each MUST above the interface in `src/sessions/storage.ts`,
  * and each method. Rigs that can be reopened are, between writing and reading.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SessionStore, TurnChanges } from '../src/session/storage.ts';
+import type { SessionStore, TurnChanges } from '../src/sessions/storage.ts';
 import {
   type Bench,
   CHANNEL,

@@ -5,7 +5,7 @@ import type {
   StoredQuestion,
   StoredTurn,
   TurnInfo,
-} from '../src/session/storage.ts';
+} from '../src/sessions/storage.ts';
 
 type SessionStoreRig = {
   store: SessionStore;

@@ -9,7 +9,7 @@ import type {
   StoredQuestion,
   StoredTurn,
   TurnChanges,
-} from '../src/session/storage.ts';
+} from '../src/sessions/storage.ts';
 import {
   type Bench,
   CHANNEL,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { SessionStorage } from '../src/session/storage.ts';
+import type { SessionStorage } from '../src/sessions/storage.ts';
 import {
   type Bench,
   idsOf,

@@ -3,7 +3,7 @@
  * waits to be killed. It says each write that has returned.
  */
 import { writeSync } from 'node:fs';
-import { sqliteSessionStore } from '../src/runtimes/sqlite-sessions.ts';
+import { sqliteSessionStore } from '../src/platforms/node/sqlite-sessions.ts';
 import { message, turn } from './session-storage-helpers.ts';
 
 const [file = '', task = '', round = ''] = process.argv.slice(2);

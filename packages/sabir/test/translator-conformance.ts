@@ -8,12 +8,12 @@
  */
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { AiSdkMajor, Chunk } from '../src/chunks.ts';
-import { createDowngrade } from '../src/downgrade.ts';
-import { foldChunks } from '../src/fold.ts';
-import type { TurnOutcome } from '../src/outcome.ts';
-import type { Translator } from '../src/translator.ts';
-import { verifyChunks } from '../src/verify.ts';
+import type { AiSdkMajor, Chunk } from '../src/core/chunks.ts';
+import { createDowngrade } from '../src/core/downgrade.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import type { TurnOutcome } from '../src/core/outcome.ts';
+import type { Translator } from '../src/core/translator.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import { comparable } from './comparable.ts';
 import { readJsonl, readOrWriteJsonl } from './jsonl.ts';
 import { CLIENTS, runClient } from './real-clients.ts';

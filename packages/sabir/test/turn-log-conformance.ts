@@ -3,10 +3,10 @@
  * `src/turns/log.ts`. Runs in real time, with leases and retention times that are short.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import type { TurnOutcome } from '../src/outcome.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import type { TurnOutcome } from '../src/core/outcome.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import type { TurnInfo, TurnLog } from '../src/turns/log.ts';
-import { verifyChunks } from '../src/verify.ts';
 import { describeTurnLogCommands } from './turn-log-commands.ts';
 import {
   beginTurn,

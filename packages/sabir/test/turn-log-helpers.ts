@@ -1,6 +1,6 @@
 /** What the parts of `turn-log-conformance.ts` share. */
-import type { Chunk } from '../src/chunks.ts';
-import type { TurnOutcome } from '../src/outcome.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import type { TurnOutcome } from '../src/core/outcome.ts';
 import type { BeginTurn, LoggedChunk, TurnLog, TurnWriter } from '../src/turns/log.ts';
 
 export type TurnLogOptions = {

@@ -9,17 +9,17 @@ import * as v7 from 'ai-v7';
 import { MockLanguageModelV4 } from 'ai-v7/test';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import type { Chunk } from '../src/chunks.ts';
+import type { Chunk } from '../src/core/chunks.ts';
 import {
   type AiSdk,
   type AiSdkAgent,
   type AiSdkModel,
   aiSdkDriver,
-} from '../src/session/ai-sdk.ts';
-import { chunkDriver } from '../src/session/chunk-driver.ts';
-import type { AgentDriver } from '../src/session/driver.ts';
+} from '../src/sources/ai-sdk/agent.ts';
+import { chunkDriver } from '../src/sources/ai-sdk/chunk-driver.ts';
 import { OpenHarnessChatTransport } from '../src/sources/open-harness/index.ts';
 import { toChunks } from '../src/sources/openai-agents/index.ts';
+import type { AgentDriver } from '../src/turns/agent.ts';
 
 const inputSchema = z.object({ q: z.string() });
 const execute = ({ q }: { q: string }) => q;

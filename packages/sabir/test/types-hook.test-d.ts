@@ -4,9 +4,9 @@ import type { UIMessage as UIMessage5 } from 'ai-v5';
 import type { UIMessage as UIMessage6 } from 'ai-v6';
 import type { UIMessage as UIMessage7 } from 'ai-v7';
 import { describe, expectTypeOf, it } from 'vitest';
-import type { ContractEvent } from '../src/contract/events.ts';
-import type { UIMessage } from '../src/message.ts';
-import { type UseChatStreamOptions, useChatStream } from '../src/react/index.ts';
+import { type UseChatStreamOptions, useChatStream } from '../src/clients/react/index.ts';
+import type { UIMessage } from '../src/core/message.ts';
+import type { ContractEvent } from '../src/wires/contract/events.ts';
 
 type Metadata = { seconds: number };
 type Data = { weather: { degrees: number }; chart: { points: number[] } };

@@ -5,7 +5,7 @@ import * as v6 from 'ai-v6';
 import * as v7 from 'ai-v7';
 import * as older from 'openai-agents-v0-8';
 import { describe, expectTypeOf, it } from 'vitest';
-import type { ChunkOf, PortableChunk } from '../src/chunks.ts';
+import type { ChunkOf, PortableChunk } from '../src/core/chunks.ts';
 import { asUpstream } from '../src/gateway/index.ts';
 import {
   createAgentTurns,

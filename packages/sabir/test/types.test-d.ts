@@ -4,10 +4,10 @@ import type * as v6 from 'ai-v6';
 import type * as v609 from 'ai-v6-0-9';
 import type * as v7 from 'ai-v7';
 import { describe, expectTypeOf, it } from 'vitest';
-import type { Chunk, ChunkOf, PortableChunk } from '../src/chunks.ts';
-import { SabirChatTransport } from '../src/client/index.ts';
-import type { UIMessage } from '../src/message.ts';
-import type { MessageMetadata } from '../src/outcome.ts';
+import { SabirChatTransport } from '../src/clients/index.ts';
+import type { Chunk, ChunkOf, PortableChunk } from '../src/core/chunks.ts';
+import type { UIMessage } from '../src/core/message.ts';
+import type { MessageMetadata } from '../src/core/outcome.ts';
 import {
   OpenHarnessChatTransport,
   type OpenHarnessUIMessage,

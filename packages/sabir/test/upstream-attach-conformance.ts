@@ -1,7 +1,7 @@
 /** What an upstream is held to whose sessions can go on with a turn that another process prompted. */
 import { describe, expect, it } from 'vitest';
+import { verifyChunks } from '../src/core/verify.ts';
 import type { UpstreamSession, User } from '../src/turns/upstream.ts';
-import { verifyChunks } from '../src/verify.ts';
 import type { UpstreamRig } from './upstream-conformance.ts';
 import {
   bob,

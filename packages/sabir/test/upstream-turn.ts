@@ -1,9 +1,10 @@
 /** Runs a prompt on an upstream's session as the gateway does, and keeps what came of it. */
 import { expect, vi } from 'vitest';
-import type { Chunk } from '../src/chunks.ts';
-import { foldChunks } from '../src/fold.ts';
-import type { TurnOutcome } from '../src/outcome.ts';
-import type { Translator } from '../src/translator.ts';
+import type { Chunk } from '../src/core/chunks.ts';
+import { foldChunks } from '../src/core/fold.ts';
+import type { TurnOutcome } from '../src/core/outcome.ts';
+import type { Translator } from '../src/core/translator.ts';
+import { verifyChunks } from '../src/core/verify.ts';
 import type {
   Prompt,
   TurnSink,
@@ -11,7 +12,6 @@ import type {
   UpstreamTurn,
   User,
 } from '../src/turns/upstream.ts';
-import { verifyChunks } from '../src/verify.ts';
 
 export const ann: User = { id: 'ann' };
 export const bob: User = { id: 'bob' };

@@ -2,8 +2,8 @@
  * What a stream may and may not say, with what the real clients do about it: the cases that
  * `verify.test.ts` puts before the verifier and before the clients.
  */
-import type { AiSdkMajor } from '../src/chunks.ts';
-import type { ViolationCode } from '../src/verify.ts';
+import type { AiSdkMajor } from '../src/core/chunks.ts';
+import type { ViolationCode } from '../src/core/verify.ts';
 import type { ClientName, ClientResult } from './real-clients.ts';
 
 export type Wire = { type: string; [key: string]: unknown };

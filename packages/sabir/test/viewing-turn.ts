@@ -1,14 +1,14 @@
 /** One viewer of a turn that the test writes: what it is sent, frame by frame. */
 import { vi } from 'vitest';
-import { toByteResponse } from '../src/byte-source.ts';
-import type { AiSdkMajor, Chunk } from '../src/chunks.ts';
+import { toByteResponse } from '../src/core/byte-source.ts';
+import type { AiSdkMajor, Chunk } from '../src/core/chunks.ts';
+import { createSseDecoder, type SseFrame } from '../src/core/sse.ts';
 import { createFanouts, type Fanouts } from '../src/gateway/fanout.ts';
-import { createFrameEncoder } from '../src/gateway/frame-encoder.ts';
+import { createPausing } from '../src/gateway/open-wire.ts';
 import { type Departure, Viewer, type ViewOptions } from '../src/gateway/viewer.ts';
-import { createPausing } from '../src/gateway/wires.ts';
-import { createSseDecoder, type SseFrame } from '../src/sse.ts';
 import type { TurnInfo, TurnLog, TurnWriter } from '../src/turns/log.ts';
 import { memoryTurnLog } from '../src/turns/memory.ts';
+import { createFrameEncoder } from '../src/wires/ai-sdk/encode.ts';
 
 export type WrittenTurn = {
   log: TurnLog;

@@ -1,8 +1,9 @@
 /** Who may come in, by what they show. */
+
+import type { Role } from '../core/roles.ts';
 import { jwtAuth } from '../gateway/index.ts';
 import { isOwnPage } from '../gateway/origin.ts';
-import type { Role } from '../roles.ts';
-import { refuseRebound } from '../runtimes/loopback.ts';
+import { refuseRebound } from '../platforms/node/loopback.ts';
 import type { User } from '../turns/upstream.ts';
 import { findSecret } from './secrets.ts';
 import type { ServeOptions } from './serve-flags.ts';

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { makeFolder } from '../../test/cli-process.ts';
 import { runPrompt, until } from '../../test/driver-run.ts';
-import type { AgentDriver } from '../session/index.ts';
+import type { AgentDriver } from '../sessions/index.ts';
 import { type AgentOptions, loadAgent } from './agents.ts';
 import { shareDriver } from './shared-driver.ts';
 

@@ -2,9 +2,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openCodeDriver } from '../runtimes/opencode.ts';
-import { findOpenCode } from '../runtimes/opencode-binary.ts';
-import { type AgentDriver, scriptedDriver } from '../session/index.ts';
+import { openCodeDriver } from '../platforms/node/opencode.ts';
+import { findOpenCode } from '../platforms/node/opencode-binary.ts';
+import { type AgentDriver, scriptedDriver } from '../sessions/index.ts';
 import { loadAiSdkAgent } from './ai-sdk-agent.ts';
 import { CliError } from './cli-error.ts';
 import type { ServeOptions } from './serve-flags.ts';

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type AiSdk, type AiSdkModel, aiSdkDriver } from '../session/ai-sdk.ts';
+import { type AiSdk, type AiSdkModel, aiSdkDriver } from '../sources/ai-sdk/agent.ts';
 import type { Agent } from './agents.ts';
 import { CliError, usageError } from './cli-error.ts';
 

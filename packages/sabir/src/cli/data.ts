@@ -1,7 +1,11 @@
 /** `sabir data`: looks after the file of chats while no server has it open. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type Deleted, openSessionAdmin, type SessionSummary } from '../runtimes/sqlite-admin.ts';
+import {
+  type Deleted,
+  openSessionAdmin,
+  type SessionSummary,
+} from '../platforms/node/sqlite-admin.ts';
 import { CliError } from './cli-error.ts';
 import type { DataOptions } from './data-flags.ts';
 import { escapeControls } from './log.ts';

@@ -1,6 +1,6 @@
 /** What an operator is told, on stderr: stdout has the summary and nothing else. */
-import { toSafeLogger } from '../safe-logger.ts';
-import type { Logger } from '../translator.ts';
+import { toSafeLogger } from '../core/safe-logger.ts';
+import type { Logger } from '../core/translator.ts';
 
 export const LOG_LEVELS = ['info', 'warn', 'error', 'json'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

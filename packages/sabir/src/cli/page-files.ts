@@ -59,7 +59,7 @@ const OWN_FILES = ['index.html', 'chat.js', 'parts.js', 'chat.css'];
 const BUILT = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../../dist/' : '../', import.meta.url),
 );
-const CLIENT = 'client/index.js';
+const CLIENT = 'clients/index.js';
 
 /** Nothing, for what is not among its files. */
 export type PageFiles = (request: Request) => Promise<Response | undefined>;

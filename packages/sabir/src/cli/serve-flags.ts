@@ -1,7 +1,7 @@
 /** What `sabir serve` can be told, and what that means. Nothing here does anything. */
 
 import { resolve } from 'node:path';
-import { isLoopback } from '../runtimes/loopback.ts';
+import { isLoopback } from '../platforms/node/loopback.ts';
 import { usageError } from './cli-error.ts';
 import { type FlagTable, type Given, type GivenFlags, readFlags } from './flags.ts';
 import { LOG_LEVELS, type LogLevel } from './log.ts';

@@ -293,7 +293,7 @@ describe('sabir serve', () => {
     for (const path of ['.env', 'link.txt', '..%2fsecret.txt', 'nothing', '%ff']) {
       expect((await fetch(`${own.url}/${path}`)).status, path).toBe(404);
     }
-    expect((await fetch(`${own.url}/sabir/client/index.js`)).status).toBe(200);
+    expect((await fetch(`${own.url}/sabir/clients/index.js`)).status).toBe(200);
     expect((await fetch(`${own.url}/sabir/gateway/index.js`)).status).toBe(404);
     expect((await fetch(`${none.url}/`)).status).toBe(404);
   });

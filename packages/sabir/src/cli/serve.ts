@@ -1,14 +1,14 @@
 /** `sabir serve`: everything a chat on an agent needs, until it is told to end. */
 
-import { refuseRebound } from '../runtimes/loopback.ts';
+import type { Logger } from '../core/translator.ts';
+import { withoutContent } from '../core/without-content.ts';
+import { refuseRebound } from '../platforms/node/loopback.ts';
 import {
   type SessionStack,
   sqliteSessionStore,
   startSessionStack,
-} from '../runtimes/session-node.ts';
-import type { SessionStore } from '../session/index.ts';
-import type { Logger } from '../translator.ts';
-import { withoutContent } from '../without-content.ts';
+} from '../platforms/node/sessions.ts';
+import type { SessionStore } from '../sessions/index.ts';
 import { createAccess } from './access.ts';
 import { type Agent, loadAgent } from './agents.ts';
 import { CliError } from './cli-error.ts';

@@ -1,5 +1,5 @@
 /** Agents that are made elsewhere, as a session's runner wants them: one each, one prompt at a time. */
-import type { AgentDriver, DriverStart } from '../session/index.ts';
+import type { AgentDriver, DriverStart } from '../sessions/index.ts';
 
 /** An agent that is there when it is needed; if making it failed, it is made again the next time. */
 export function lazyDriver(name: string, make: () => Promise<AgentDriver>): AgentDriver {

@@ -4,8 +4,8 @@ import {
   ORIGIN_REFUSED,
   SabirError,
   TOO_MANY_REQUESTS,
-} from '../errors.ts';
-import { isAtLeast, type Role } from '../roles.ts';
+} from '../core/errors.ts';
+import { isAtLeast, type Role } from '../core/roles.ts';
 import type { User } from '../turns/upstream.ts';
 import { contractChatOf } from './contract-chat.ts';
 import type { RunHook } from './hook-error.ts';

@@ -1,10 +1,10 @@
-import type { Chunk } from '../chunks.ts';
-import { toContractSse } from '../contract/events.ts';
-import { QUESTION_EXPIRED } from '../errors.ts';
-import { encodeSse, SSE_DONE } from '../sse.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { QUESTION_EXPIRED } from '../core/errors.ts';
+import { encodeSse, SSE_DONE } from '../core/sse.ts';
+import { toContractSse } from '../wires/contract/events.ts';
 import type { ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
-import { placeMetaOf, WIRE_HEADERS, type WireName } from './wires.ts';
+import { placeMetaOf, WIRE_HEADERS, type WireName } from './open-wire.ts';
 
 type Report = Extract<ChatPost, { kind: 'acknowledge' }>;
 

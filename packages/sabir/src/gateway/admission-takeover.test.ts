@@ -8,7 +8,7 @@ import {
   openSse,
 } from '../../test/gateway-client.ts';
 import { scriptedUpstream } from '../../test/scripted-upstream.ts';
-import { SabirError, TURN_FENCED } from '../errors.ts';
+import { SabirError, TURN_FENCED } from '../core/errors.ts';
 import type { OrphanedTurn } from '../turns/log.ts';
 import { memoryTurnLog, type TurnLog } from './index.ts';
 

@@ -1,4 +1,4 @@
-import { type BodyLimits, readJson } from '../chat-request.ts';
+import { type BodyLimits, readJson } from '../core/chat-request.ts';
 import {
   ATTACHMENTS_TOO_LARGE,
   BODY_TOO_LARGE,
@@ -9,10 +9,10 @@ import {
   TOO_MANY_REQUESTS,
   TOO_MANY_TURNS,
   TOO_MANY_VIEWERS,
-} from '../errors.ts';
-import type { MetricRegistry } from '../metrics.ts';
+} from '../core/errors.ts';
+import type { MetricRegistry } from '../core/metrics.ts';
+import { within } from '../core/within.ts';
 import type { AnyTurnLog } from '../turns/log.ts';
-import { within } from '../within.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 
 /** Who a limit counts for: a signed-in user, or the address of a request on a public route. */

@@ -1,4 +1,4 @@
-import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
+import { SabirError, UPSTREAM_UNREACHABLE } from '../core/errors.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import { hasExpired } from '../turns/question.ts';
 import { type Answering, checkAnswerer } from './answer-question.ts';

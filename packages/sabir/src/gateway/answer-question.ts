@@ -5,11 +5,11 @@ import {
   QUESTION_ANSWERED,
   QUESTION_EXPIRED,
   SabirError,
-} from '../errors.ts';
-import { mayAnswer } from '../roles.ts';
+} from '../core/errors.ts';
+import { mayAnswer } from '../core/roles.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import { hasExpired, type Question, questionOf } from '../turns/question.ts';
-import { withoutContent } from '../without-content.ts';
 import type { Admitted } from './access.ts';
 
 /** How an answer fared: accepted, or too late. */

@@ -11,10 +11,10 @@ import {
   readChunks,
   refusal,
 } from '../../test/gateway-client.ts';
-import type { Chunk } from '../chunks.ts';
-import { foldChunks } from '../fold.ts';
-import type { UIMessage } from '../message.ts';
-import { verifyChunks } from '../verify.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { foldChunks } from '../core/fold.ts';
+import type { UIMessage } from '../core/message.ts';
+import { verifyChunks } from '../core/verify.ts';
 import { type ChatGatewayOptions, memoryTurnLog } from './index.ts';
 
 const SEVEN = { query: 'aiSdk=7' };

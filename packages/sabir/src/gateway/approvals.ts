@@ -1,4 +1,4 @@
-import { isObject } from '../chunk-shapes.ts';
+import { isObject } from '../core/chunk-shapes.ts';
 import type { AnyTurnLog, LoggedChunk } from '../turns/log.ts';
 import { type Question, questionOf } from '../turns/question.ts';
 

@@ -9,7 +9,7 @@ import {
   eventually,
   openSse,
 } from '../../test/gateway-client.ts';
-import type { AuditEvent } from '../audit.ts';
+import type { AuditEvent } from '../core/audit.ts';
 import { asUpstream, type ChatGatewayOptions } from './index.ts';
 
 const SECRET = 'a secret in the text';

@@ -1,4 +1,4 @@
-import { SabirError, SHUTTING_DOWN } from '../errors.ts';
+import { SabirError, SHUTTING_DOWN } from '../core/errors.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import {
   type AnsweringPost,

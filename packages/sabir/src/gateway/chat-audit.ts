@@ -1,8 +1,8 @@
-import { type AuditEvent, createAudit, type OnAudit } from '../audit.ts';
-import { isObject } from '../chunk-shapes.ts';
-import { SabirError } from '../errors.ts';
-import { hashChatIds } from '../safe-logger.ts';
-import type { Logger } from '../translator.ts';
+import { type AuditEvent, createAudit, type OnAudit } from '../core/audit.ts';
+import { isObject } from '../core/chunk-shapes.ts';
+import { SabirError } from '../core/errors.ts';
+import { hashChatIds } from '../core/safe-logger.ts';
+import type { Logger } from '../core/translator.ts';
 import { RoleTooLow } from './access.ts';
 import type { Place } from './chat-route.ts';
 import type { Visit } from './visit.ts';

@@ -11,7 +11,7 @@ import {
   refusal,
 } from '../../test/gateway-client.ts';
 import { CLIENTS, createClient, httpTransport } from '../../test/real-clients.ts';
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 import { asUpstream, type ChatGatewayOptions } from './index.ts';
 
 type Turn = Parameters<Parameters<typeof asUpstream>[0]>[0];

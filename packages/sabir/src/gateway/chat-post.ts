@@ -1,15 +1,15 @@
-import { toChatRequest } from '../chat-request.ts';
-import { isObject } from '../chunk-shapes.ts';
+import { toChatRequest } from '../core/chat-request.ts';
+import { isObject } from '../core/chunk-shapes.ts';
 import {
   ATTACHMENTS_TOO_LARGE,
   BAD_REQUEST,
   BODY_TOO_LARGE,
   NO_USER_MESSAGE,
   SabirError,
-} from '../errors.ts';
-import { hash128 } from '../hash.ts';
-import type { UIMessage } from '../message.ts';
-import type { Channel } from '../translator.ts';
+} from '../core/errors.ts';
+import { hash128 } from '../core/hash.ts';
+import type { UIMessage } from '../core/message.ts';
+import type { Channel } from '../core/translator.ts';
 import type { Attachment, User } from '../turns/upstream.ts';
 import type { GatewayLimits } from './options.ts';
 

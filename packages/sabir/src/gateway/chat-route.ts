@@ -1,13 +1,13 @@
-import type { Role } from '../roles.ts';
-import type { Channel } from '../translator.ts';
+import type { Role } from '../core/roles.ts';
+import type { Channel } from '../core/translator.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admitted, Guard } from './access.ts';
 import type { Admission, Caller } from './admission.ts';
 import { type ChatPost, toChatPost } from './chat-post.ts';
 import type { ContractChat } from './contract-chat.ts';
+import type { WireName } from './open-wire.ts';
 import type { ContractRoute, GatewayLimits, RouteName, UpstreamOption } from './options.ts';
 import type { Visit } from './visit.ts';
-import type { WireName } from './wires.ts';
 
 /** A chat that somebody has been let into. */
 export type Place = {

@@ -1,4 +1,4 @@
-import { toByteResponse } from '../byte-source.ts';
+import { toByteResponse } from '../core/byte-source.ts';
 import {
   INTERNAL_ERROR,
   MAY_ONLY_WATCH,
@@ -7,14 +7,15 @@ import {
   QUEUE_FULL,
   SabirError,
   SESSION_FULL,
-} from '../errors.ts';
-import type { TurnOutcome } from '../outcome.ts';
-import { mayAnswer } from '../roles.ts';
-import type { Channel, Logger } from '../translator.ts';
+} from '../core/errors.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import { mayAnswer } from '../core/roles.ts';
+import type { Channel, Logger } from '../core/translator.ts';
+import { within } from '../core/within.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import type { Question } from '../turns/question.ts';
-import { within } from '../within.ts';
-import { withoutContent } from '../without-content.ts';
+import { hasContractEvents } from '../wires/contract/frames.ts';
 import { mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
 import type { Admission, Seat } from './admission.ts';
@@ -24,11 +25,11 @@ import { createChatAnswers } from './chat-answers.ts';
 import { approvedIn, type ChatAudit } from './chat-audit.ts';
 import type { PromptPost } from './chat-post.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
-import { hasContractEvents } from './contract-frames.ts';
 import { createFanouts } from './fanout.ts';
 import { createLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
+import { openWire, WIRE_HEADERS, type WireName, wireOf } from './open-wire.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
 import { json, nothing } from './responses.ts';
@@ -38,7 +39,6 @@ import type { TurnRunner } from './turn-runner.ts';
 import { Viewer } from './viewer.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
-import { openWire, WIRE_HEADERS, type WireName, wireOf } from './wires.ts';
 
 type ChatVerbsOptions = {
   log: AnyTurnLog;

@@ -9,8 +9,8 @@ import {
   readChunks,
   refusal,
 } from '../../test/gateway-client.ts';
-import { foldChunks } from '../fold.ts';
-import type { UIMessage } from '../message.ts';
+import { foldChunks } from '../core/fold.ts';
+import type { UIMessage } from '../core/message.ts';
 import { asUpstream, memoryTurnLog, type TurnInfo, type Upstream } from './index.ts';
 
 const REFUSED = { status: 503, code: 'shutting-down' };

@@ -16,7 +16,7 @@ import {
   refusal,
 } from '../../test/gateway-client.ts';
 import { scriptedUpstream } from '../../test/scripted-upstream.ts';
-import type { UIMessage } from '../message.ts';
+import type { UIMessage } from '../core/message.ts';
 import {
   asUpstream,
   type ChatBody,

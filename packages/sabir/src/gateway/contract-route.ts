@@ -1,6 +1,6 @@
-import { BAD_REQUEST, NOT_FOUND, SabirError } from '../errors.ts';
-import { createId } from '../id.ts';
-import type { Role } from '../roles.ts';
+import { BAD_REQUEST, NOT_FOUND, SabirError } from '../core/errors.ts';
+import { createId } from '../core/id.ts';
+import type { Role } from '../core/roles.ts';
 import type { User } from '../turns/upstream.ts';
 import { addressKeyOf } from './address.ts';
 import type { Caller } from './admission.ts';

@@ -10,7 +10,7 @@ import {
   talker,
 } from '../../test/contract-client.ts';
 import { createAgent, createTestGateway, echo, eventually } from '../../test/gateway-client.ts';
-import { isContractEvent } from '../contract/events.ts';
+import { isContractEvent } from '../wires/contract/events.ts';
 import { asUpstream, memoryTurnLog } from './index.ts';
 
 const withoutIds = (events: ReadEvent[]) => events.map(({ type, data }) => ({ type, data }));

@@ -9,7 +9,7 @@ import {
   isSettled,
   openSse,
 } from '../../test/gateway-client.ts';
-import { serve } from '../runtimes/node.ts';
+import { serve } from '../platforms/node/serve.ts';
 
 const DETACH = { headers: { 'x-sabir-detach': '1' } };
 

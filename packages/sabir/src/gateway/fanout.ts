@@ -1,11 +1,11 @@
-import type { Chunk } from '../chunks.ts';
-import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
 import { chunkBytes, OVERHEAD_BYTES } from '../turns/chunk-bytes.ts';
 import type { AnyTurnLog, LoggedChunk, TurnInfo } from '../turns/log.ts';
+import type { Bytes, WireEncoder } from '../wires/wire-encoder.ts';
 import { findTurn } from './find-turn.ts';
 import { createFlushPace, type FlushPace } from './flush-pace.ts';
 import { createPieces, type Pieces } from './pieces.ts';
-import type { Bytes, WireEncoder } from './wire-encoder.ts';
 
 /** The next entries of a turn, for all viewers of one wire that have seen everything before them. */
 export type Piece = {

@@ -1,4 +1,4 @@
-import { startTimeout } from '../turns/timers.ts';
+import { startTimeout } from '../core/timers.ts';
 
 /** The share of its time that a busy process spends on writing to viewers. */
 const SHARE = 0.4;

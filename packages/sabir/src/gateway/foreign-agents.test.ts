@@ -7,9 +7,9 @@ import {
   eventually,
   readChunks,
 } from '../../test/gateway-client.ts';
-import { createChunkTranslator } from '../sources/chunks/translate.ts';
+import { verifyChunks } from '../core/verify.ts';
+import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
 import type { TurnSink, UpstreamTurn } from '../turns/upstream.ts';
-import { verifyChunks } from '../verify.ts';
 import { asUpstream, type ChatGatewayOptions, type Upstream } from './index.ts';
 
 type FinishedTurn = Parameters<NonNullable<ChatGatewayOptions['onFinish']>>[0];

@@ -1,10 +1,10 @@
 /** `createChatGateway`: the only file that knows URLs. */
-import { METHOD_NOT_ALLOWED, NOT_FOUND, SabirError, SHUTTING_DOWN } from '../errors.ts';
-import { createId } from '../id.ts';
-import { createMetricRegistry } from '../metrics.ts';
-import { toSafeLogger } from '../safe-logger.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
+import { createId } from '../core/id.ts';
+import { createMetricRegistry } from '../core/metrics.ts';
+import { toSafeLogger } from '../core/safe-logger.ts';
+import { withoutContent } from '../core/without-content.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
-import { withoutContent } from '../without-content.ts';
 import { createGuard } from './access.ts';
 import { createAdmission } from './admission.ts';
 import { readApprovals } from './approvals.ts';

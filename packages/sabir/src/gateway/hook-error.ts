@@ -1,6 +1,6 @@
-import { HOOK_TIMEOUT, SabirError } from '../errors.ts';
-import { within } from '../within.ts';
-import { withoutContent, withText } from '../without-content.ts';
+import { HOOK_TIMEOUT, SabirError } from '../core/errors.ts';
+import { within } from '../core/within.ts';
+import { withoutContent, withText } from '../core/without-content.ts';
 import type { GatewayMetrics } from './metrics.ts';
 
 /** An error of a hook, which has seen no message. */

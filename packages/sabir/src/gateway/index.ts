@@ -1,10 +1,10 @@
-export { createMetricRegistry, type LimitUse, type MetricRegistry } from '../metrics.ts';
-export type { AnswerBy, Role } from '../roles.ts';
+export { createMetricRegistry, type LimitUse, type MetricRegistry } from '../core/metrics.ts';
+export type { AnswerBy, Role } from '../core/roles.ts';
 export {
   asUpstream,
   type ChunkTurn,
   type ChunkUpstreamOptions,
-} from '../sources/chunks/upstream.ts';
+} from '../sources/ai-sdk/upstream.ts';
 export type {
   Answer,
   AnyTurnLog as TurnLog,

@@ -16,7 +16,7 @@ import {
   echo,
   refusal,
 } from '../../test/gateway-client.ts';
-import { serve } from '../runtimes/node.ts';
+import { serve } from '../platforms/node/serve.ts';
 import { type JwtAuthOptions, jwtAuth } from './index.ts';
 
 const SECRET = 'a secret of at least thirty-two bytes';

@@ -11,8 +11,8 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose';
-import { KEYS_UNAVAILABLE, SabirError } from '../errors.ts';
-import { monotonicNow } from '../turns/timers.ts';
+import { KEYS_UNAVAILABLE, SabirError } from '../core/errors.ts';
+import { monotonicNow } from '../core/timers.ts';
 import type { User } from '../turns/upstream.ts';
 import { isOwnPage } from './origin.ts';
 

@@ -1,5 +1,5 @@
-/** What a gateway counts; the kit is in `../metrics.ts`. */
-import type { MetricRegistry } from '../metrics.ts';
+/** What a gateway counts; the kit is in `../core/metrics.ts`. */
+import type { MetricRegistry } from '../core/metrics.ts';
 
 export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>;
 

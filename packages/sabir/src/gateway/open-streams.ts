@@ -1,6 +1,12 @@
-import { ACCESS_REVOKED, DISCONNECTED, type ErrorKind, NOT_FOUND, SabirError } from '../errors.ts';
-import type { Logger } from '../translator.ts';
-import { startTimer, type Timer } from '../turns/timers.ts';
+import {
+  ACCESS_REVOKED,
+  DISCONNECTED,
+  type ErrorKind,
+  NOT_FOUND,
+  SabirError,
+} from '../core/errors.ts';
+import { startTimer, type Timer } from '../core/timers.ts';
+import type { Logger } from '../core/translator.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Guard } from './access.ts';
 import type { Place } from './chat-route.ts';

@@ -1,7 +1,7 @@
-import type { AuditEvent } from '../audit.ts';
-import type { MetricRegistry } from '../metrics.ts';
-import type { Role } from '../roles.ts';
-import type { Logger } from '../translator.ts';
+import type { AuditEvent } from '../core/audit.ts';
+import type { MetricRegistry } from '../core/metrics.ts';
+import type { Role } from '../core/roles.ts';
+import type { Logger } from '../core/translator.ts';
 import type { AnyTurnLog } from '../turns/log.ts';
 import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
 import type { Upstream, User } from '../turns/upstream.ts';

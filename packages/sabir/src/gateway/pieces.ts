@@ -1,4 +1,4 @@
-import type { Bytes, WireEncoder } from './wire-encoder.ts';
+import type { Bytes, WireEncoder } from '../wires/wire-encoder.ts';
 
 /** A part of a turn's replay, and the encoder as it is behind that. */
 export type ReplayPiece = { readonly bytes: Bytes; readonly encoder: WireEncoder };

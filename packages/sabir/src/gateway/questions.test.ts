@@ -7,7 +7,7 @@ import {
   openSse,
   refusal,
 } from '../../test/gateway-client.ts';
-import { foldChunks } from '../fold.ts';
+import { foldChunks } from '../core/fold.ts';
 import { asUpstream, type ChatGatewayOptions, memoryTurnLog, type TurnLog } from './index.ts';
 
 type Question = { expiresAt?: number; status?: string };

@@ -1,9 +1,9 @@
-import { LOG_UNAVAILABLE } from '../errors.ts';
-import type { MetricRegistry } from '../metrics.ts';
-import type { Logger } from '../translator.ts';
+import { LOG_UNAVAILABLE } from '../core/errors.ts';
+import type { MetricRegistry } from '../core/metrics.ts';
+import type { Logger } from '../core/translator.ts';
+import { within } from '../core/within.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { AnyTurnLog } from '../turns/log.ts';
-import { within } from '../within.ts';
-import { withoutContent } from '../without-content.ts';
 import { json } from './responses.ts';
 
 type ReadinessOptions = {

@@ -1,5 +1,5 @@
-import { type ByteSink, toByteResponse } from '../byte-source.ts';
-import { INTERNAL_ERROR, SabirError } from '../errors.ts';
+import { type ByteSink, toByteResponse } from '../core/byte-source.ts';
+import { INTERNAL_ERROR, SabirError } from '../core/errors.ts';
 
 export function nothing(): Response {
   return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } });

@@ -10,9 +10,9 @@ import {
   readChunks,
   refusal,
 } from '../../test/gateway-client.ts';
-import type { Chunk } from '../chunks.ts';
-import { foldChunks } from '../fold.ts';
-import type { UIMessage } from '../message.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { foldChunks } from '../core/fold.ts';
+import type { UIMessage } from '../core/message.ts';
 import type { User } from '../turns/upstream.ts';
 import { asUpstream, type ChatGatewayOptions, memoryTurnLog } from './index.ts';
 

@@ -1,9 +1,9 @@
-import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
-import type { Logger } from '../translator.ts';
+import { SabirError, UPSTREAM_UNREACHABLE } from '../core/errors.ts';
+import type { Logger } from '../core/translator.ts';
+import { within } from '../core/within.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import type { User, WaitingTurn } from '../turns/upstream.ts';
-import { within } from '../within.ts';
-import { withoutContent } from '../without-content.ts';
 import { type Approvals, type IsEnough, readApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
 import type { LiveTurns } from './live-turns.ts';

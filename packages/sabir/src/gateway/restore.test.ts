@@ -16,9 +16,9 @@ import {
   refusal,
 } from '../../test/gateway-client.ts';
 import { type ClientName, createClient } from '../../test/real-clients.ts';
-import { SabirChatTransport } from '../client/index.ts';
-import { foldChunks } from '../fold.ts';
-import type { UIMessage } from '../message.ts';
+import { SabirChatTransport } from '../clients/index.ts';
+import { foldChunks } from '../core/fold.ts';
+import type { UIMessage } from '../core/message.ts';
 import type { Upstream } from '../turns/upstream.ts';
 import { type ChatGatewayOptions, memoryTurnLog } from './index.ts';
 

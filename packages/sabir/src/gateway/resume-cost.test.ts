@@ -7,7 +7,7 @@ import {
   eventually,
   openSse,
 } from '../../test/gateway-client.ts';
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 import { memoryTurnLog } from './index.ts';
 
 const ASKING: Chunk[] = [

@@ -11,8 +11,8 @@ import {
   openSse,
   readChunks,
 } from '../../test/gateway-client.ts';
-import type { Chunk } from '../chunks.ts';
-import { foldChunks } from '../fold.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { foldChunks } from '../core/fold.ts';
 import { asUpstream, memoryTurnLog } from './index.ts';
 
 /** A chat in which an answer is being written; `carl` reads it. */

@@ -12,10 +12,10 @@ import {
   readChunks,
 } from '../../test/gateway-client.ts';
 import { scriptedDriver } from '../../test/scripted-driver.ts';
-import { serve } from '../runtimes/node.ts';
-import { startSessionStack } from '../runtimes/session-node.ts';
-import { memorySessionStore } from '../session/index.ts';
-import type { Logger } from '../translator.ts';
+import type { Logger } from '../core/translator.ts';
+import { serve } from '../platforms/node/serve.ts';
+import { startSessionStack } from '../platforms/node/sessions.ts';
+import { memorySessionStore } from '../sessions/index.ts';
 import { asUpstream, type ChatGatewayOptions, memoryTurnLog } from './index.ts';
 
 const fail = () => {

@@ -4,13 +4,13 @@ import {
   SabirError,
   SHUTTING_DOWN,
   UPSTREAM_UNREACHABLE,
-} from '../errors.ts';
-import type { Logger } from '../translator.ts';
+} from '../core/errors.ts';
+import type { Logger } from '../core/translator.ts';
+import { within } from '../core/within.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
 import type { SessionLease } from '../turns/session-pool.ts';
 import type { UpstreamSession } from '../turns/upstream.ts';
-import { within } from '../within.ts';
-import { withoutContent } from '../without-content.ts';
 import type { Guard } from './access.ts';
 import type { Admission } from './admission.ts';
 import {

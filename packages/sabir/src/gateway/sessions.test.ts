@@ -8,7 +8,7 @@ import {
   openSse,
   readChunks,
 } from '../../test/gateway-client.ts';
-import { verifyChunks } from '../verify.ts';
+import { verifyChunks } from '../core/verify.ts';
 import { asUpstream, type Upstream, type UpstreamSession } from './index.ts';
 
 /** Counts what is opened of an upstream, for whom, and lets a test break it. */

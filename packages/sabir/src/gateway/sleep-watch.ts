@@ -1,4 +1,4 @@
-import { startTimer, steadyNow } from '../turns/timers.ts';
+import { startTimer, steadyNow } from '../core/timers.ts';
 
 const TICK_MS = 250;
 /** A process that misses so much was suspended, or as good as. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { nextTick } from '../../test/running-turn.ts';
 import { beginTurn, view, type WrittenTurn } from '../../test/viewing-turn.ts';
-import type { Chunk } from '../chunks.ts';
-import { foldChunks } from '../fold.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { foldChunks } from '../core/fold.ts';
+import { verifyChunks } from '../core/verify.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
-import { verifyChunks } from '../verify.ts';
 
 const MEGABYTE = 1_000_000;
 const OPENING: Chunk[] = [

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { chatBody, createAgent, createUser } from '../../test/gateway-client.ts';
 import { startServer } from '../../test/raw-http.ts';
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 import { createChatGateway } from './index.ts';
 
 const MEGABYTE = 1_000_000;

@@ -9,7 +9,7 @@ import {
   openSse,
 } from '../../test/gateway-client.ts';
 import type { ClientName } from '../../test/real-clients.ts';
-import type { UIMessage } from '../message.ts';
+import type { UIMessage } from '../core/message.ts';
 import { type ChatGatewayOptions, memoryTurnLog } from './index.ts';
 
 const NAMES: ClientName[] = ['ai@6.0.9', 'ai@6', 'ai@7'];

@@ -11,7 +11,7 @@ import {
   openSse,
   readChunks,
 } from '../../test/gateway-client.ts';
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 import { asUpstream, memoryTurnLog, type Upstream } from './index.ts';
 
 const client = 'adapter_stream_aborts_total{side="client"}';

@@ -1,9 +1,9 @@
-import type { Chunk } from '../chunks.ts';
-import type { TurnOutcome } from '../outcome.ts';
-import type { Logger } from '../translator.ts';
+import type { Chunk } from '../core/chunks.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import type { Logger } from '../core/translator.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { TurnWriter } from '../turns/log.ts';
 import { questionOf } from '../turns/question.ts';
-import { withoutContent } from '../without-content.ts';
 import { contractChatOf } from './contract-chat.ts';
 import type { RouteName } from './options.ts';
 import type { Telemetry, TurnAttributes, TurnEventName } from './telemetry.ts';

@@ -1,6 +1,6 @@
-import { isObject } from '../chunk-shapes.ts';
-import { isRole, type Role } from '../roles.ts';
-import type { Channel } from '../translator.ts';
+import { isObject } from '../core/chunk-shapes.ts';
+import { isRole, type Role } from '../core/roles.ts';
+import type { Channel } from '../core/translator.ts';
 import type { Attachment, Prompt, User } from '../turns/upstream.ts';
 import type { RouteName } from './options.ts';
 

@@ -4,13 +4,13 @@ import { chunkSequences } from '../../test/arbitrary-chunks.ts';
 import { nextTick } from '../../test/running-turn.ts';
 import { beginTurn, view } from '../../test/viewing-turn.ts';
 import { watchTimers } from '../../test/watch-timers.ts';
-import type { Chunk } from '../chunks.ts';
-import { createDowngrade } from '../downgrade.ts';
-import { foldChunks } from '../fold.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { createDowngrade } from '../core/downgrade.ts';
+import { foldChunks } from '../core/fold.ts';
+import { verifyChunks } from '../core/verify.ts';
 import type { TurnLog } from '../turns/log.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
-import { verifyChunks } from '../verify.ts';
-import { createFrameEncoder } from './frame-encoder.ts';
+import { createFrameEncoder } from '../wires/ai-sdk/encode.ts';
 import { Viewer } from './viewer.ts';
 
 const START: Chunk[] = [{ type: 'start', messageId: 'm' }, { type: 'start-step' }];

@@ -1,16 +1,17 @@
-import type { ByteSink, ByteSource } from '../byte-source.ts';
-import type { Chunk } from '../chunks.ts';
+import type { ByteSink, ByteSource } from '../core/byte-source.ts';
+import type { Chunk } from '../core/chunks.ts';
 import {
   type ErrorKind,
   LOG_FAILED,
   SHUTTING_DOWN,
   SIGN_IN_EXPIRED,
   VIEWER_TOO_SLOW,
-} from '../errors.ts';
-import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
+} from '../core/errors.ts';
+import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
+import { afterThisTick, startTimeout, startTimer, type Timer } from '../core/timers.ts';
 import { compactLogged } from '../turns/compact-logged.ts';
 import type { LoggedChunk, TurnInfo } from '../turns/log.ts';
-import { afterThisTick, startTimeout, startTimer, type Timer } from '../turns/timers.ts';
+import type { Bytes, WireEncoder } from '../wires/wire-encoder.ts';
 import {
   type Fanout,
   type Fanouts,
@@ -20,8 +21,7 @@ import {
   structureOf,
   type TailViewer,
 } from './fanout.ts';
-import type { Bytes, WireEncoder } from './wire-encoder.ts';
-import type { Pausing } from './wires.ts';
+import type { Pausing } from './open-wire.ts';
 
 /** How a viewer's stream came to its end; one that goes to answer is expected back. */
 export type Departure = 'ended' | 'left' | 'let-go' | 'to-answer';

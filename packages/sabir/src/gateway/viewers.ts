@@ -1,4 +1,4 @@
-import { startTimeout, type Timer } from '../turns/timers.ts';
+import { startTimeout, type Timer } from '../core/timers.ts';
 
 type Presence = {
   viewers: number;

@@ -1,4 +1,4 @@
-import type { Channel } from '../translator.ts';
+import type { Channel } from '../core/translator.ts';
 
 /** One request on its way through. */
 export type Visit = {

@@ -9,8 +9,8 @@ import {
   readChunks,
 } from '../../test/gateway-client.ts';
 import { CLIENTS, type ClientName, createClient, httpTransport } from '../../test/real-clients.ts';
-import type { Chunk } from '../chunks.ts';
-import { verifyChunks } from '../verify.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { verifyChunks } from '../core/verify.ts';
 import { asUpstream, type ChatGateway, type ChatGatewayOptions, type Cors } from './index.ts';
 
 const agentOf = (chunks: Chunk[]) =>

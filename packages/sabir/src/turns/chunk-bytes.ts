@@ -1,4 +1,4 @@
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 
 /** What a chunk takes beside its text: the object, its number, its frame. */
 export const OVERHEAD_BYTES = 64;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chunkSequences } from '../../test/arbitrary-chunks.ts';
-import type { Chunk } from '../chunks.ts';
-import { compactChunks } from '../compact.ts';
-import { foldChunks } from '../fold.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { compactChunks } from '../core/compact.ts';
+import { foldChunks } from '../core/fold.ts';
 import { compactLogged } from './compact-logged.ts';
 import type { LoggedChunk } from './log.ts';
 

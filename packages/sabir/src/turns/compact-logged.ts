@@ -1,5 +1,5 @@
-import type { Chunk } from '../chunks.ts';
-import { compactChunks } from '../compact.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { compactChunks } from '../core/compact.ts';
 import type { LoggedChunk } from './log.ts';
 
 /** Runs of deltas as one, with the number of the last chunk they cover. */

@@ -1,4 +1,4 @@
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 import {
   type ErrorKind,
   LOG_FAILED,
@@ -7,7 +7,7 @@ import {
   SERVER_FULL,
   TURN_FENCED,
   TURN_TOO_LARGE,
-} from '../errors.ts';
+} from '../core/errors.ts';
 
 /** What a turn is told to have failed by, whatever its log threw. */
 export function kindOf(error: unknown): ErrorKind {

@@ -4,10 +4,10 @@
  * Whoever sends, watches, comes back or joins late reads the same log by the same path, each from a
  * cursor of its own. `memory.ts` keeps turns in this process, `redis/` in a store that several share.
  */
-import type { Chunk } from '../chunks.ts';
-import type { LimitUse } from '../metrics.ts';
-import type { TurnOutcome } from '../outcome.ts';
-import type { Role } from '../roles.ts';
+import type { Chunk } from '../core/chunks.ts';
+import type { LimitUse } from '../core/metrics.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import type { Role } from '../core/roles.ts';
 
 /** A chunk and its place: the first of a turn is 1, and there are no gaps. */
 export type LoggedChunk = { seq: number; chunk: Chunk };

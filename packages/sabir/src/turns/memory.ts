@@ -1,12 +1,18 @@
-import type { Chunk } from '../chunks.ts';
-import { SabirError, SERVER_FULL, SHUTTING_DOWN, TURN_FENCED, TURN_TOO_LARGE } from '../errors.ts';
-import type { TurnOutcome } from '../outcome.ts';
+import type { Chunk } from '../core/chunks.ts';
+import {
+  SabirError,
+  SERVER_FULL,
+  SHUTTING_DOWN,
+  TURN_FENCED,
+  TURN_TOO_LARGE,
+} from '../core/errors.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import { monotonicNow, startTimeout, type Timer } from '../core/timers.ts';
 import { chunkBytes, isClosing } from './chunk-bytes.ts';
+import { closingsOf } from './closings.ts';
 import { CommandQueue } from './command-queue.ts';
 import { createGroups } from './groups.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
-import { closingsOf } from './lost.ts';
-import { monotonicNow, startTimeout, type Timer } from './timers.ts';
 import { type ReadableTurn, TurnReader, wakeReaders } from './turn-reader.ts';
 
 export type MemoryTurnLogOptions = {

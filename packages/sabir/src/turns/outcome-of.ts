@@ -1,5 +1,5 @@
-import type { Chunk, FinishReason } from '../chunks.ts';
-import type { MessageMetadata, TurnOutcome } from '../outcome.ts';
+import type { Chunk, FinishReason } from '../core/chunks.ts';
+import type { MessageMetadata, TurnOutcome } from '../core/outcome.ts';
 
 /** The outcome that a turn's last chunks tell: what its source said in metadata, error and finish. */
 export function outcomeOf(chunks: Iterable<Chunk>): TurnOutcome {

@@ -1,5 +1,5 @@
-import { isObject } from '../chunk-shapes.ts';
-import type { Chunk } from '../chunks.ts';
+import { isObject } from '../core/chunk-shapes.ts';
+import type { Chunk } from '../core/chunks.ts';
 
 /** What a `data-question` part tells. */
 export type Question = {

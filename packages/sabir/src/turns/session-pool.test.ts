@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { nextTick } from '../../test/running-turn.ts';
 import { type ScriptedOpen, scriptedUpstream } from '../../test/scripted-upstream.ts';
 import { watchTimers } from '../../test/watch-timers.ts';
-import type { Role } from '../roles.ts';
+import type { Role } from '../core/roles.ts';
 import { createSessionPool } from './session-pool.ts';
 import type { User } from './upstream.ts';
 

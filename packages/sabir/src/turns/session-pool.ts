@@ -1,8 +1,8 @@
-import { SabirError, UPSTREAM_UNREACHABLE } from '../errors.ts';
-import { forget } from '../forget.ts';
-import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
-import { unlessAborted } from '../within.ts';
-import { startTimeout, type Timer } from './timers.ts';
+import { SabirError, UPSTREAM_UNREACHABLE } from '../core/errors.ts';
+import { forget } from '../core/forget.ts';
+import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
+import { startTimeout, type Timer } from '../core/timers.ts';
+import { unlessAborted } from '../core/within.ts';
 import type { SessionIdentity, Upstream, UpstreamSession } from './upstream.ts';
 
 export type SessionLease = { readonly session: UpstreamSession; release(): void };

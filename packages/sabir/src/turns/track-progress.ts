@@ -1,4 +1,4 @@
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 import { questionOf } from './question.ts';
 
 /** What a silent turn may be waiting for. */

@@ -1,12 +1,12 @@
-import { HOOK_TIMEOUT, SabirError } from '../errors.ts';
-import type { UIMessage } from '../message.ts';
-import type { TurnOutcome } from '../outcome.ts';
-import type { Translator, TranslatorStats } from '../translator.ts';
-import { within } from '../within.ts';
-import { withoutContent } from '../without-content.ts';
+import { HOOK_TIMEOUT, SabirError } from '../core/errors.ts';
+import type { UIMessage } from '../core/message.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import type { Translator, TranslatorStats } from '../core/translator.ts';
+import { within } from '../core/within.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { AnyTurnLog } from './log.ts';
+import { readWritten, toMessage } from './read-written.ts';
 import type { TurnOptions } from './turn-options.ts';
-import { readWritten, toMessage } from './turn-reading.ts';
 
 /** A translator of the application may throw even here. */
 export function statsOf(translator: Translator<unknown>): TranslatorStats {

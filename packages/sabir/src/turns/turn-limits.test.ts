@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { gate, nextTick, startTurn } from '../../test/running-turn.ts';
 import { watchTimers } from '../../test/watch-timers.ts';
-import type { Chunk } from '../chunks.ts';
-import { SabirError, TURN_FENCED } from '../errors.ts';
-import { verifyChunks } from '../verify.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { SabirError, TURN_FENCED } from '../core/errors.ts';
+import { verifyChunks } from '../core/verify.ts';
 import type { TurnWriter } from './log.ts';
 import { memoryTurnLog } from './memory.ts';
 import type { SessionLease } from './session-pool.ts';

@@ -1,6 +1,6 @@
-import type { UIMessage } from '../message.ts';
-import type { TurnOutcome, Usage } from '../outcome.ts';
-import type { Logger, TranslatorStats } from '../translator.ts';
+import type { UIMessage } from '../core/message.ts';
+import type { TurnOutcome, Usage } from '../core/outcome.ts';
+import type { Logger, TranslatorStats } from '../core/translator.ts';
 import type { TakenOver } from './catch-up.ts';
 import type { AnyTurnLog, TurnLog, TurnWriter } from './log.ts';
 import type { SessionLease } from './session-pool.ts';

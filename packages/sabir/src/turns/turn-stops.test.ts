@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import { gate, nextTick, startTurn } from '../../test/running-turn.ts';
-import type { Chunk } from '../chunks.ts';
-import { SabirError, TURN_FENCED } from '../errors.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { SabirError, TURN_FENCED } from '../core/errors.ts';
 import type { TurnWriter } from './log.ts';
 import { memoryTurnLog } from './memory.ts';
 

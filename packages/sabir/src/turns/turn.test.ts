@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { nextTick, type RunningTurn, startTurn } from '../../test/running-turn.ts';
 import { ScriptedSession } from '../../test/scripted-upstream.ts';
-import type { Chunk } from '../chunks.ts';
-import { foldChunks } from '../fold.ts';
-import { verifyChunks } from '../verify.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { foldChunks } from '../core/fold.ts';
+import { verifyChunks } from '../core/verify.ts';
 import { memoryTurnLog } from './memory.ts';
 import type { SessionLease } from './session-pool.ts';
 

@@ -1,4 +1,4 @@
-import type { Chunk } from '../chunks.ts';
+import type { Chunk } from '../core/chunks.ts';
 import {
   type ErrorKind,
   LOG_FAILED,
@@ -11,25 +11,25 @@ import {
   UPSTREAM_DROPPED,
   UPSTREAM_SILENT,
   UPSTREAM_UNREACHABLE,
-} from '../errors.ts';
-import type { UIMessage } from '../message.ts';
-import { NO_LONGER_NEEDED } from '../no-longer-needed.ts';
-import type { TurnOutcome } from '../outcome.ts';
-import { createChunkTranslator } from '../sources/chunks/translate.ts';
-import type { Translator } from '../translator.ts';
-import { withoutContent } from '../without-content.ts';
+} from '../core/errors.ts';
+import type { UIMessage } from '../core/message.ts';
+import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import { monotonicNow, startTimeout, startTimer, steadyNow, type Timer } from '../core/timers.ts';
+import type { Translator } from '../core/translator.ts';
+import { withoutContent } from '../core/without-content.ts';
+import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
 import { createCatchUp, type TakenOver } from './catch-up.ts';
+import { closingsOf } from './closings.ts';
 import type { AnyTurnLog } from './log.ts';
 import { hasCode, isFence, kindOf, nothingIfLost } from './log-errors.ts';
-import { closingsOf } from './lost.ts';
 import { outcomeOf } from './outcome-of.ts';
+import { readWritten } from './read-written.ts';
 import type { SessionLease } from './session-pool.ts';
-import { monotonicNow, startTimeout, startTimer, steadyNow, type Timer } from './timers.ts';
 import { trackProgress } from './track-progress.ts';
 import { createTurnHooks, statsOf } from './turn-hooks.ts';
 import type { Turn, TurnOptions } from './turn-options.ts';
 import { createTurnQuestions } from './turn-questions.ts';
-import { readWritten } from './turn-reading.ts';
 import { createUnwritten } from './unwritten.ts';
 import { createUpstreamCalls } from './upstream-calls.ts';
 

@@ -1,8 +1,8 @@
-import type { Chunk } from '../chunks.ts';
-import { type ErrorKind, LOG_UNAVAILABLE, UPSTREAM_FLOOD } from '../errors.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { type ErrorKind, LOG_UNAVAILABLE, UPSTREAM_FLOOD } from '../core/errors.ts';
+import { afterThisTick, steadyNow } from '../core/timers.ts';
 import { chunkBytes } from './chunk-bytes.ts';
 import type { TurnWriter } from './log.ts';
-import { afterThisTick, steadyNow } from './timers.ts';
 
 type UnwrittenOptions = {
   writer: TurnWriter;

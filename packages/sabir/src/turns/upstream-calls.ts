@@ -1,5 +1,5 @@
-import { forget } from '../forget.ts';
-import type { Logger, Translator } from '../translator.ts';
+import { forget } from '../core/forget.ts';
+import type { Logger, Translator } from '../core/translator.ts';
 import type { Answer } from './log.ts';
 import type { UpstreamTurn } from './upstream.ts';
 

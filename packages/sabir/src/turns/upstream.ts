@@ -1,7 +1,7 @@
-import type { UIMessage } from '../message.ts';
-import type { TurnOutcome } from '../outcome.ts';
-import type { Role } from '../roles.ts';
-import type { Channel, Translator } from '../translator.ts';
+import type { UIMessage } from '../core/message.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import type { Role } from '../core/roles.ts';
+import type { Channel, Translator } from '../core/translator.ts';
 import type { Answer } from './log.ts';
 
 /** Who asks. `id` is what tells two people apart; the rest is the application's. */

@@ -1,6 +1,6 @@
 /** A gateway behind a real socket on this machine, and its users' way to it. */
 import type { ChatGateway, ChatGatewayOptions } from '../../src/gateway/index.ts';
-import type { ServeOptions } from '../../src/runtimes/node.ts';
+import type { ServeOptions } from '../../src/platforms/node/serve.ts';
 import { createContractUser } from '../contract-client.ts';
 import { createLogSpy, createTestGateway, createUser } from '../gateway-client.ts';
 import { openSocket, startServer } from '../raw-http.ts';

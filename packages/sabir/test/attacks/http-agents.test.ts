@@ -1,7 +1,7 @@
 /** Attacks through the application's own code: an agent, or a hook, that breaks its contract. */
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Chunk } from '../../src/chunks.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
 import { asUpstream, memoryTurnLog } from '../../src/gateway/index.ts';
 import { chatBody, echo, openSse, readChunks, refusal } from '../gateway-client.ts';
 import { startAttacked } from './attacked.ts';

@@ -1,7 +1,7 @@
 /** Attacks on the sockets themselves: frames, upgrades, and what proves who connects. */
 import { once } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
-import { createPasses } from '../../src/runtimes/passes.ts';
+import { createPasses } from '../../src/platforms/node/passes.ts';
 import { createLogSpy } from '../gateway-client.ts';
 import { openSocket } from '../raw-http.ts';
 import { knock, toFrame, UPGRADE, upgradeAs } from '../raw-websocket.ts';

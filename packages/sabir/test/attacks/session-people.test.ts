@@ -1,7 +1,7 @@
 /** Attacks by people who were let in: what they send, how they connect, and what they do not read. */
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { chunkDriver } from '../../src/session/index.ts';
+import { chunkDriver } from '../../src/sessions/index.ts';
 import { startHostileTurn } from '../hostile-runner.ts';
 import { openSocket } from '../raw-http.ts';
 import { knock, toFrame, upgradeAs } from '../raw-websocket.ts';

@@ -2,8 +2,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { aiSdkDriver } from '../../src/session/ai-sdk.ts';
-import { createOpenCodeDriver } from '../../src/session/opencode/driver.ts';
+import { aiSdkDriver } from '../../src/sources/ai-sdk/agent.ts';
+import { createOpenCodeDriver } from '../../src/sources/opencode/agent.ts';
 import { AI_SDK_RELEASES, say as sayText } from '../ai-sdk-models.ts';
 import { runPrompt } from '../driver-run.ts';
 import { connectRunner, startHostileTurn } from '../hostile-runner.ts';

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { createChatGateway } from '../../src/gateway/index.ts';
-import { sqliteSessionStore } from '../../src/runtimes/session-node.ts';
+import { sqliteSessionStore } from '../../src/platforms/node/sessions.ts';
 import { agentOpsUpstream } from '../../src/sources/agent-ops/index.ts';
 import { makeFolder } from '../cli-process.ts';
 import { chatBody, readChunks } from '../gateway-client.ts';

@@ -1,9 +1,9 @@
 /** One of the gateways, to be killed, suspended and started again. Tells its parent what it stored. */
 import { WebSocket } from 'ws';
+import type { Logger } from '../../src/core/translator.ts';
 import { createChatGateway, memoryTurnLog } from '../../src/gateway/index.ts';
-import { serve } from '../../src/runtimes/node.ts';
+import { serve } from '../../src/platforms/node/serve.ts';
 import { agentOpsUpstream } from '../../src/sources/agent-ops/index.ts';
-import type { Logger } from '../../src/translator.ts';
 import type { AnyTurnLog } from '../../src/turns/log.ts';
 import { reportFailures, tellParent } from './child.ts';
 

@@ -1,8 +1,8 @@
 /** Looks at a turn that is over: what everybody has of it, what was stored, and who is to blame. */
-import type { Chunk } from '../../src/chunks.ts';
-import { foldChunks } from '../../src/fold.ts';
-import type { UIMessage } from '../../src/message.ts';
-import { createSseDecoder } from '../../src/sse.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import { foldChunks } from '../../src/core/fold.ts';
+import type { UIMessage } from '../../src/core/message.ts';
+import { createSseDecoder } from '../../src/core/sse.ts';
 import { differenceFrom, differenceFromBeginning, disagreement } from './oracle.ts';
 import {
   add,

@@ -1,6 +1,6 @@
 /** What judges a run sees every character that is missing, doubled or out of place. */
 import { describe, expect, it } from 'vitest';
-import type { UIMessage } from '../../src/message.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 import { differenceFrom, differenceFromBeginning, disagreement } from './oracle.ts';
 import { planTurn, WEIGHTS } from './plan.ts';
 import { scriptOf, type TruePart, truthOf } from './script.ts';

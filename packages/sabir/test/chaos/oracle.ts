@@ -1,5 +1,5 @@
 /** Whether what somebody has at the end is what the agent said. */
-import type { UIMessage } from '../../src/message.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 import { comparable } from '../comparable.ts';
 import type { TruePart } from './script.ts';
 import type { Seen } from './viewer.ts';

@@ -2,9 +2,9 @@
  * The three kinds of clients, each as a page has it: the stock `useChat` of AI SDK 7, the same on
  * `SabirChatTransport`, and the contract's own. A page reads the history, then resumes; or it sends.
  */
-import { ChatStream } from '../../src/client/chat-stream.ts';
-import { SabirChatTransport } from '../../src/client/sabir-chat-transport.ts';
-import type { UIMessage } from '../../src/message.ts';
+import { ChatStream } from '../../src/clients/chat-stream.ts';
+import { SabirChatTransport } from '../../src/clients/sabir-chat-transport.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 import { createClient, type TransportLike } from '../real-clients.ts';
 import type { ViewerKind } from './plan.ts';
 

@@ -1,5 +1,5 @@
 /** The shared log of the gateways, over either of the two clients. */
-import type { Logger } from '../../src/translator.ts';
+import type { Logger } from '../../src/core/translator.ts';
 import type { TurnLog } from '../../src/turns/log.ts';
 import { type RedisClient, redisTurnLog } from '../../src/turns/redis/index.ts';
 

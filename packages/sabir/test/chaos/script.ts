@@ -3,7 +3,7 @@
  * the agent's process and whoever checks what became of its words know the same, without a word
  * between them.
  */
-import type { DriverEvent } from '../../src/session/index.ts';
+import type { DriverEvent } from '../../src/sessions/index.ts';
 import { createDraws, type Random } from './random.ts';
 
 type Step =

@@ -2,14 +2,14 @@
  * The agent: a session server and its runners in a process of their own. Tells its parent how often
  * it was asked what, and how far it has come.
  */
-import { createLocalRunners } from '../../src/runtimes/local-runners.ts';
-import { serve } from '../../src/runtimes/node.ts';
-import { createSessionServer } from '../../src/runtimes/session-node.ts';
+import { createLocalRunners } from '../../src/platforms/node/local-runners.ts';
+import { serve } from '../../src/platforms/node/serve.ts';
+import { createSessionServer } from '../../src/platforms/node/sessions.ts';
 import {
   type AgentDriver,
   type DriverPrompt,
   memorySessionStore,
-} from '../../src/session/index.ts';
+} from '../../src/sessions/index.ts';
 import { reportFailures, tellParent } from './child.ts';
 import { readPrompt, scriptOf, wordsOfAnswer } from './script.ts';
 

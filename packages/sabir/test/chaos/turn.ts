@@ -1,5 +1,5 @@
 /** One turn of a run: what is known of it, and how far it has come. */
-import type { UIMessage } from '../../src/message.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 import type { TurnPlan } from './plan.ts';
 import { promptOf, type Script, scriptOf } from './script.ts';
 

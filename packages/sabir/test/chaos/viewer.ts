@@ -1,5 +1,5 @@
 /** Somebody who watches a turn to its end, whatever happens to their connections. */
-import type { UIMessage } from '../../src/message.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 import { openPage, type Page } from './pages.ts';
 import type { PlannedViewer } from './plan.ts';
 

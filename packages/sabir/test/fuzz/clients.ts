@@ -1,12 +1,13 @@
 /** The readers in a page: transports and `ChatStream` on a server that says anything at all. */
-import type { Chunk } from '../../src/chunks.ts';
-import { ChatStream } from '../../src/client/chat-stream.ts';
-import { ContractChatTransport } from '../../src/client/contract-chat-transport.ts';
-import { SabirChatTransport } from '../../src/client/sabir-chat-transport.ts';
-import { toContractSse } from '../../src/contract/events.ts';
-import { foldChunks } from '../../src/fold.ts';
-import { createEventStream } from '../../src/session/opencode/event-stream.ts';
-import { encodeSse, SSE_DONE } from '../../src/sse.ts';
+
+import { ChatStream } from '../../src/clients/chat-stream.ts';
+import { ContractChatTransport } from '../../src/clients/contract-chat-transport.ts';
+import { SabirChatTransport } from '../../src/clients/sabir-chat-transport.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import { foldChunks } from '../../src/core/fold.ts';
+import { encodeSse, SSE_DONE } from '../../src/core/sse.ts';
+import { createEventStream } from '../../src/sources/opencode/event-stream.ts';
+import { toContractSse } from '../../src/wires/contract/events.ts';
 import { chunkTurns, contractEvents, openCodeEvents } from './corpus.ts';
 import { mutateBytes, splitBytes } from './mutate-bytes.ts';
 import { mutateSequence, mutateValue, toJson } from './mutate-json.ts';

@@ -1,9 +1,9 @@
 /** Real inputs to begin with: what was recorded, and what the properties' generators make. */
 import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
-import type { Chunk } from '../../src/chunks.ts';
-import { encodeContract } from '../../src/contract/encode.ts';
-import type { ContractEvent } from '../../src/contract/events.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import { encodeContract } from '../../src/wires/contract/encode.ts';
+import type { ContractEvent } from '../../src/wires/contract/events.ts';
 import { anyEvents } from '../arbitrary-agent-ops.ts';
 import { chunkSequences } from '../arbitrary-chunks.ts';
 import { CHUNK_FIXTURES, encodeAll } from '../contract-fixtures.ts';

@@ -1,19 +1,19 @@
 /** Messages that a client has sent back: whatever is made of them must not throw over a part. */
 
-import { lastUserText } from '../../src/chat-request.ts';
-import type { Chunk } from '../../src/chunks.ts';
-import { foldChunks } from '../../src/fold.ts';
-import type { UIMessage } from '../../src/message.ts';
-import { toConversation } from '../../src/session/ai-sdk-history.ts';
-import type { DriverPrompt } from '../../src/session/driver.ts';
+import { lastUserText } from '../../src/core/chat-request.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import { toDecision } from '../../src/core/decision.ts';
+import { foldChunks } from '../../src/core/fold.ts';
+import type { UIMessage } from '../../src/core/message.ts';
+import { createSseDecoder } from '../../src/core/sse.ts';
+import { toConversation } from '../../src/sources/ai-sdk/history.ts';
 import type { AgentEvent } from '../../src/sources/open-harness/events.ts';
 import { createFlowRuntime, type FlowNode } from '../../src/sources/open-harness/flow-runtime.ts';
 import { createOpenHarnessHandler } from '../../src/sources/open-harness/index.ts';
-import { toDecision } from '../../src/sources/openai-agents/approvals.ts';
 import { applyDecisions } from '../../src/sources/openai-agents/interrupted-state.ts';
 import { toAgentInput } from '../../src/sources/openai-agents/to-agent-input.ts';
 import { createOpenAIAgentsTranslator } from '../../src/sources/openai-agents/translate.ts';
-import { createSseDecoder } from '../../src/sse.ts';
+import type { DriverPrompt } from '../../src/turns/agent.ts';
 import { chunkTurns, harnessEvents, openAIEvents } from './corpus.ts';
 import { mutateSequence, mutateValue } from './mutate-json.ts';
 import { bodyFor, CHAT_BODY } from './requests.ts';

@@ -3,10 +3,10 @@
  * port. Whatever comes is answered with a refusal or a closed connection, and good turns go on.
  */
 import { connect } from 'node:net';
+import { createSseDecoder } from '../../src/core/sse.ts';
 import { sessionAccess } from '../../src/gateway/index.ts';
-import { startSessionStack } from '../../src/runtimes/session-node.ts';
-import { memorySessionStore } from '../../src/session/index.ts';
-import { createSseDecoder } from '../../src/sse.ts';
+import { startSessionStack } from '../../src/platforms/node/sessions.ts';
+import { memorySessionStore } from '../../src/sessions/index.ts';
 import { scriptedDriver } from '../scripted-driver.ts';
 import { clientMessages, runnerEvents } from './corpus.ts';
 import { mutateSequence, toJson } from './mutate-json.ts';

@@ -1,11 +1,11 @@
 /** What people send: bodies, tokens, cursors, addresses; into the functions that read them. */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { parseChatRequest, readJson } from '../../src/chat-request.ts';
+import { parseChatRequest, readJson } from '../../src/core/chat-request.ts';
 import { toChatPost } from '../../src/gateway/chat-post.ts';
 import { asUpstream, createChatGateway, jwtAuth, sessionAccess } from '../../src/gateway/index.ts';
+import { wireOf } from '../../src/gateway/open-wire.ts';
 import { DEFAULT_LIMITS } from '../../src/gateway/options.ts';
 import { channelOf, clientOf, cursorOf } from '../../src/gateway/visit.ts';
-import { wireOf } from '../../src/gateway/wires.ts';
 import { mutateBytes, splitBytes, toFrameBytes } from './mutate-bytes.ts';
 import { mutateValue } from './mutate-json.ts';
 import type { Random } from './random.ts';

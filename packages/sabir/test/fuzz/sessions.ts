@@ -1,11 +1,11 @@
 /** Both sides of a session: what people and runners say to it, and what it says to runners. */
-import type { Chunk } from '../../src/chunks.ts';
-import { chunkDriver } from '../../src/session/chunk-driver.ts';
-import { startDriverTurn } from '../../src/session/driver-turn.ts';
-import { Runner } from '../../src/session/index.ts';
-import { readClientMessage } from '../../src/session/read-client-message.ts';
-import { readRunnerEvent } from '../../src/session/read-runner-event.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import { startDriverTurn } from '../../src/sessions/driver-turn.ts';
+import { Runner } from '../../src/sessions/index.ts';
+import { readClientMessage } from '../../src/sessions/read-client-message.ts';
+import { readRunnerEvent } from '../../src/sessions/read-runner-event.ts';
 import { createAgentOpsTranslator } from '../../src/sources/agent-ops/translate.ts';
+import { chunkDriver } from '../../src/sources/ai-sdk/chunk-driver.ts';
 import { scriptedDriver } from '../scripted-driver.ts';
 import { createSessionRig, settled, type TestSocket } from '../session-rig.ts';
 import { chunkTurns, clientMessages, runnerEvents } from './corpus.ts';

@@ -1,11 +1,11 @@
 /** What is fuzzed, and what must never come of it. */
 import { isDeepStrictEqual } from 'node:util';
-import type { AiSdkMajor, Chunk } from '../../src/chunks.ts';
-import { createDowngrade } from '../../src/downgrade.ts';
-import { SabirError } from '../../src/errors.ts';
-import { foldChunks } from '../../src/fold.ts';
-import { toJsonSafe } from '../../src/json.ts';
-import { type ViolationCode, verifyChunks } from '../../src/verify.ts';
+import type { AiSdkMajor, Chunk } from '../../src/core/chunks.ts';
+import { createDowngrade } from '../../src/core/downgrade.ts';
+import { SabirError } from '../../src/core/errors.ts';
+import { foldChunks } from '../../src/core/fold.ts';
+import { toJsonSafe } from '../../src/core/json.ts';
+import { type ViolationCode, verifyChunks } from '../../src/core/verify.ts';
 import type { Random } from './random.ts';
 
 export type Played = {

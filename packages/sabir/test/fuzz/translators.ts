@@ -1,14 +1,14 @@
 /** Every translator, fed with recorded turns in which nearly nothing is as it was. */
-import type { Chunk } from '../../src/chunks.ts';
-import type { TurnOutcome } from '../../src/outcome.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import type { TurnOutcome } from '../../src/core/outcome.ts';
+import type { Translator, TranslatorStats } from '../../src/core/translator.ts';
 import { toHistory } from '../../src/sources/agent-ops/history.ts';
 import { createEventParser } from '../../src/sources/agent-ops/parse-event.ts';
 import { createAgentOpsTranslator } from '../../src/sources/agent-ops/translate.ts';
-import { createChunkTranslator } from '../../src/sources/chunks/translate.ts';
+import { createChunkTranslator } from '../../src/sources/ai-sdk/translate.ts';
 import { createTranslator } from '../../src/sources/open-harness/translate.ts';
 import { createOpenAIAgentsTranslator } from '../../src/sources/openai-agents/translate.ts';
 import { createOpenCodeTranslator } from '../../src/sources/opencode/translate.ts';
-import type { Translator, TranslatorStats } from '../../src/translator.ts';
 import {
   agentOpsEvents,
   type Corpus,

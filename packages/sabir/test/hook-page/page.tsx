@@ -1,7 +1,7 @@
 /** A page that shows whatever scene a test asks for, and tells what happened. */
 import { startTransition, useLayoutEffect, useState } from 'react';
 import { createRoot, hydrateRoot } from 'react-dom/client';
-import { ChatStream } from '../../src/client/chat-stream.ts';
+import { ChatStream } from '../../src/clients/chat-stream.ts';
 import { type Scene, Stage, seen } from './scene.tsx';
 
 /** What a script in the page can reach. */

@@ -9,12 +9,12 @@ import {
   useEffect,
   useLayoutEffect,
 } from 'react';
-import type { UIMessage } from '../../src/message.ts';
 import {
   type UseChatStream,
   type UseChatStreamOptions,
   useChatStream,
-} from '../../src/react/index.ts';
+} from '../../src/clients/react/index.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 
 export type ReaderProps = {
   name: string;

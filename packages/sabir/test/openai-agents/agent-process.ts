@@ -2,9 +2,9 @@
  * An agent that asks before it deletes a file, run by the real SDK with a scripted model, behind a
  * gateway: one process, whose store may outlive it.
  */
-import type { Chunk } from '../../src/chunks.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 import { asUpstream, type ChatGatewayOptions } from '../../src/gateway/index.ts';
-import type { UIMessage } from '../../src/message.ts';
 import {
   type AgentTurnsOptions,
   createAgentTurns,

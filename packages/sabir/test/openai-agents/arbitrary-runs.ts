@@ -1,6 +1,6 @@
 /** Runs of three agents that hand over to each other, and what a person has to see of each run. */
 import fc from 'fast-check';
-import type { Decision } from '../../src/sources/openai-agents/events.ts';
+import type { Decision } from '../../src/core/decision.ts';
 import type { Output, ScriptedResponse } from './responses-script.ts';
 import { PIXEL } from './scenario-tools.ts';
 

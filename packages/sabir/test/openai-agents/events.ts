@@ -1,6 +1,6 @@
 /** The events of a run, written down by hand, and what the translator makes of them. */
-import type { Chunk } from '../../src/chunks.ts';
-import { foldChunks } from '../../src/fold.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import { foldChunks } from '../../src/core/fold.ts';
 import type {
   OpenAIAgentsOptions,
   OpenAIAgentsUIMessage,

@@ -1,4 +1,4 @@
-import type { UIMessage } from '../../src/message.ts';
+import type { UIMessage } from '../../src/core/message.ts';
 
 type Loose = { type: string } & Record<string, unknown>;
 

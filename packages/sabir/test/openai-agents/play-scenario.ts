@@ -1,11 +1,8 @@
-import type { Chunk } from '../../src/chunks.ts';
-import { foldChunks } from '../../src/fold.ts';
-import type { UIMessage } from '../../src/message.ts';
-import type {
-  Decision,
-  OpenAIAgentsOptions,
-  RunItem,
-} from '../../src/sources/openai-agents/events.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import type { Decision } from '../../src/core/decision.ts';
+import { foldChunks } from '../../src/core/fold.ts';
+import type { UIMessage } from '../../src/core/message.ts';
+import type { OpenAIAgentsOptions, RunItem } from '../../src/sources/openai-agents/events.ts';
 import { type StreamedRun, toChunks } from '../../src/sources/openai-agents/to-chunks.ts';
 import type { Scenario } from './scenario-tools.ts';
 import { scriptedModel } from './scripted-model.ts';

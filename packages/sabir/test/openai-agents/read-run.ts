@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import type { Chunk } from '../../src/chunks.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import { verifyChunks } from '../../src/core/verify.ts';
 import { type StreamedRun, toChunks } from '../../src/sources/openai-agents/to-chunks.ts';
-import { verifyChunks } from '../../src/verify.ts';
 import { collect } from './play-scenario.ts';
 import { countingIds, type ModelEvent } from './responses-script.ts';
 import { toolsOf } from './scenario-tools.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { Decision, OpenAIAgentsOptions } from '../../src/sources/openai-agents/events.ts';
+import type { Decision } from '../../src/core/decision.ts';
+import type { OpenAIAgentsOptions } from '../../src/sources/openai-agents/events.ts';
 import type { Output } from './responses-script.ts';
 import type { Script, scriptedModel } from './scripted-model.ts';
 import type { Sdk } from './sdks.ts';

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { installOpenCode } from '../../../../scripts/install-opencode.ts';
-import type { OpenCodeAgentOptions } from '../../src/runtimes/opencode.ts';
-import { launchOpenCode, type OpenCodeProcess } from '../../src/runtimes/opencode-server.ts';
+import type { OpenCodeAgentOptions } from '../../src/platforms/node/opencode.ts';
+import { launchOpenCode, type OpenCodeProcess } from '../../src/platforms/node/opencode-server.ts';
 import type { ScriptedModel } from './scripted-model.ts';
 
 /** A provider of that name, with the models `one` and `two`. */

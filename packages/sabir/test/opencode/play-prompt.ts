@@ -4,7 +4,7 @@ import type {
   DriverEvent,
   DriverPrompt,
   DriverQuestion,
-} from '../../src/session/driver.ts';
+} from '../../src/turns/agent.ts';
 
 export type Played = {
   events: DriverEvent[];

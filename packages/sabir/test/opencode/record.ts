@@ -1,5 +1,5 @@
-import { createOpenCodeApi } from '../../src/session/opencode/api.ts';
-import { createEventStream } from '../../src/session/opencode/event-stream.ts';
+import { createOpenCodeApi } from '../../src/sources/opencode/api.ts';
+import { createEventStream } from '../../src/sources/opencode/event-stream.ts';
 import { createOpenCodeHome, launchHome } from './opencode-options.ts';
 import { promptOf, type RecordedEvent, type Scenario, scriptsOf } from './scenarios.ts';
 import { startScriptedModel } from './scripted-model.ts';

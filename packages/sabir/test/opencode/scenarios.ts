@@ -1,4 +1,4 @@
-import type { OpenCodeApi } from '../../src/session/opencode/api.ts';
+import type { OpenCodeApi } from '../../src/sources/opencode/api.ts';
 import type { ModelAnswer } from './scripted-model.ts';
 
 export type RecordedEvent = {

@@ -2,7 +2,7 @@
  * One session on the page. What was said comes from the session's history, what runs from the
  * gateway's stream, and the session's WebSocket only says when there is something new to fetch.
  */
-import { ChatStream } from '/sabir/client/index.js';
+import { ChatStream } from '/sabir/clients/index.js';
 import { createPart, make } from './parts.js';
 
 const byId = (id) => document.getElementById(id);

@@ -1,7 +1,7 @@
-import type { MessageAccumulator } from '../../accumulator.ts';
-import type { ToolCallOptions } from '../../accumulator-core.ts';
-import { toErrorText } from '../../errors.ts';
-import { toJsonSafe } from '../../json.ts';
+import type { MessageAccumulator } from '../../core/accumulator.ts';
+import type { ToolCallOptions } from '../../core/accumulator-core.ts';
+import { toErrorText } from '../../core/errors.ts';
+import { toJsonSafe } from '../../core/json.ts';
 import type { ToolCallState } from './events.ts';
 
 /** The name of the agent's own tool for asking a person. */

@@ -9,14 +9,13 @@
  * Our own session server speaks V2 and says more: which prompt a turn answers, the place of every
  * event in its turn, and parts that deployed servers do not have. What only it says is `Linked`.
  */
-import type { UIMessage, UITools } from '../../message.ts';
-import type { MessageMetadata, Usage } from '../../outcome.ts';
+import type { UIMessage, UITools } from '../../core/message.ts';
+import type { MessageMetadata, Usage } from '../../core/outcome.ts';
+import type { AgentStatus } from '../../turns/agent.ts';
 import type { DomainEventType } from './domain-events.ts';
 
 /** Where a turn takes place; a session without channels says nothing. */
 export type Place = { channelType?: string; channelId?: string };
-
-export type AgentStatus = 'idle' | 'thinking' | 'streaming' | 'tool_calling' | 'error';
 
 export type ToolCallState = {
   callId: string;

@@ -3,8 +3,8 @@ import { agentOpsPerTest } from '../../../test/agent-ops-rig.ts';
 import { defaultScript, sayWhen } from '../../../test/agent-ops-script.ts';
 import { comparable } from '../../../test/comparable.ts';
 import { ann, promptOf, until, watch } from '../../../test/upstream-turn.ts';
-import { foldChunks } from '../../fold.ts';
-import type { UIMessage } from '../../message.ts';
+import { foldChunks } from '../../core/fold.ts';
+import type { UIMessage } from '../../core/message.ts';
 import type { User } from '../../turns/upstream.ts';
 import { toHistory } from './history.ts';
 

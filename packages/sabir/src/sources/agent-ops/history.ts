@@ -1,7 +1,7 @@
-import type { Chunk } from '../../chunks.ts';
-import { foldChunks } from '../../fold.ts';
-import type { UIMessage, UIMessagePart } from '../../message.ts';
-import type { Channel } from '../../translator.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { foldChunks } from '../../core/fold.ts';
+import type { UIMessage, UIMessagePart } from '../../core/message.ts';
+import type { Channel } from '../../core/translator.ts';
 import type { SessionMessage } from './events.ts';
 import { createAgentOpsTranslator } from './translate.ts';
 

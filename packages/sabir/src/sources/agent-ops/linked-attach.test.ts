@@ -15,8 +15,8 @@ import {
   type Watched,
   watch,
 } from '../../../test/upstream-turn.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import type { Prompt, UpstreamSession } from '../../turns/upstream.ts';
-import { verifyChunks } from '../../verify.ts';
 import { agentOpsUpstream } from './upstream.ts';
 
 const YES = { type: 'answer', questionId: 'q1', answer: 'Yes' } as const;

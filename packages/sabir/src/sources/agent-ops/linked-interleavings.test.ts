@@ -3,13 +3,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createModelRunner, type Doing } from '../../../test/session-model-runner.ts';
 import { createSessionRig, settled } from '../../../test/session-rig.ts';
 import { takeOver } from '../../../test/upstream-turn.ts';
-import type { Chunk } from '../../chunks.ts';
-import { foldChunks } from '../../fold.ts';
-import type { TurnOutcome } from '../../outcome.ts';
-import type { SocketEvents } from '../../session/index.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { foldChunks } from '../../core/fold.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import { verifyChunks } from '../../core/verify.ts';
+import type { SocketEvents } from '../../sessions/index.ts';
 import type { Answer } from '../../turns/log.ts';
 import type { Prompt, TurnSink, UpstreamTurn } from '../../turns/upstream.ts';
-import { verifyChunks } from '../../verify.ts';
 import { LinkedSession } from './linked-session.ts';
 import type { Socket, SocketListener } from './socket.ts';
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { WEB } from '../../../test/agent-ops-events.ts';
 import { anySessionTurn, type TurnStep, toTold } from '../../../test/arbitrary-session-turns.ts';
 import { messageOf, promptOf, type Told, takeOver, watch } from '../../../test/upstream-turn.ts';
-import type { Chunk } from '../../chunks.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { LinkedSession } from './linked-session.ts';
 
 const NUM_RUNS = Number(process.env.PROPERTY_RUNS ?? 200);

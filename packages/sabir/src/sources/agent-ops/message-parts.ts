@@ -1,4 +1,4 @@
-import type { MessageAccumulator } from '../../accumulator.ts';
+import type { MessageAccumulator } from '../../core/accumulator.ts';
 import type { DataState, MessagePart } from './events.ts';
 import { dataKeyOf, toFileChunk, toSourceChunk } from './part-shapes.ts';
 

@@ -1,4 +1,4 @@
-import type { Channel, Logger } from '../../translator.ts';
+import type { Channel, Logger } from '../../core/translator.ts';
 
 export interface AgentOpsOptions {
   /** The message's id. Default: the turn's. */

@@ -1,5 +1,5 @@
-import { RUN_FAILED } from '../../errors.ts';
-import type { TurnOutcome } from '../../outcome.ts';
+import { RUN_FAILED } from '../../core/errors.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
 
 /** What went wrong in a turn; there may be no words for it. */
 export type Problem = { cause: unknown; code?: unknown };

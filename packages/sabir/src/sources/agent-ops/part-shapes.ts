@@ -1,5 +1,5 @@
 /** Whether a part that only our own server has is what it should be, and what it is as a chunk. */
-import type { FileChunk, SourceDocumentChunk, SourceUrlChunk } from '../../chunks.ts';
+import type { FileChunk, SourceDocumentChunk, SourceUrlChunk } from '../../core/chunks.ts';
 import type { DataState, FileState, SourceState } from './events.ts';
 
 type Loose = Record<string, unknown>;

@@ -15,10 +15,10 @@ import {
 } from '../../../test/agent-ops-events.ts';
 import { comparable } from '../../../test/comparable.ts';
 import { CLIENTS, runClient } from '../../../test/real-clients.ts';
-import type { Chunk } from '../../chunks.ts';
-import { createDowngrade } from '../../downgrade.ts';
-import { foldChunks } from '../../fold.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { createDowngrade } from '../../core/downgrade.ts';
+import { foldChunks } from '../../core/fold.ts';
+import { verifyChunks } from '../../core/verify.ts';
 
 const ASKED = { args: { questions: [{ question: 'Deploy?' }] } };
 const asking = (status: string, more: object = {}) =>

@@ -1,4 +1,4 @@
-import type { MessageAccumulator } from '../../accumulator.ts';
+import type { MessageAccumulator } from '../../core/accumulator.ts';
 import { CALLED, type Calls, OVER, QUESTION_TOOL } from './calls.ts';
 import type { AgentOpsQuestion, EventOf, InteractivePrompt, Place } from './events.ts';
 

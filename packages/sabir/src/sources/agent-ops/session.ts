@@ -1,7 +1,7 @@
-import { UPSTREAM_DROPPED } from '../../errors.ts';
-import type { UIMessage } from '../../message.ts';
-import type { TurnOutcome } from '../../outcome.ts';
-import type { Channel } from '../../translator.ts';
+import { UPSTREAM_DROPPED } from '../../core/errors.ts';
+import type { UIMessage } from '../../core/message.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import type { Channel } from '../../core/translator.ts';
 import type { Answer } from '../../turns/log.ts';
 import type {
   Prompt,

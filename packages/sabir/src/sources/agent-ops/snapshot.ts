@@ -1,4 +1,4 @@
-import type { Usage } from '../../outcome.ts';
+import type { Usage } from '../../core/outcome.ts';
 import { isCallState } from './calls.ts';
 import type { AgentOpsQuestion, MessagePart, SessionMessage } from './events.ts';
 import type { Problem } from './outcomes.ts';

@@ -1,4 +1,4 @@
-import { SabirError, UPSTREAM_UNREACHABLE } from '../../errors.ts';
+import { SabirError, UPSTREAM_UNREACHABLE } from '../../core/errors.ts';
 import { createEventParser } from './parse-event.ts';
 
 /** As much of a WebSocket as the platforms' own and the `ws` package's have in common. */

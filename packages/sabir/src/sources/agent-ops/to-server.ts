@@ -1,6 +1,6 @@
-import { BAD_REQUEST } from '../../errors.ts';
-import type { TurnOutcome } from '../../outcome.ts';
-import type { Channel } from '../../translator.ts';
+import { BAD_REQUEST } from '../../core/errors.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import type { Channel } from '../../core/translator.ts';
 import type { Prompt } from '../../turns/upstream.ts';
 
 const MOST_FILES = 8;

@@ -23,7 +23,7 @@ import {
 } from '../../../test/agent-ops-events.ts';
 import { AGENT_OPS_EVENT_TYPES, anyEvents, anyOptions } from '../../../test/arbitrary-agent-ops.ts';
 import { describeTranslator } from '../../../test/translator-conformance.ts';
-import { verifyChunks } from '../../verify.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { createAgentOpsTranslator } from './translate.ts';
 
 describeTranslator('Agent Ops', AGENT_OPS_FIXTURES, createAgentOpsTranslator);

@@ -1,8 +1,8 @@
-import { toShownText } from '../../errors.ts';
-import { createId } from '../../id.ts';
-import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
-import { toSafeLogger } from '../../safe-logger.ts';
-import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
+import { toShownText } from '../../core/errors.ts';
+import { createId } from '../../core/id.ts';
+import type { MessageMetadata, TurnOutcome, Usage } from '../../core/outcome.ts';
+import { toSafeLogger } from '../../core/safe-logger.ts';
+import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
 import { DOMAIN_EVENTS } from './domain-events.ts';
 import { isNamed, isObject, isString, type Loose, otherTypes, SHAPES } from './event-shapes.ts';
 import type {

@@ -1,4 +1,4 @@
-import type { Channel } from '../../translator.ts';
+import type { Channel } from '../../core/translator.ts';
 import type { Place, SessionStatus } from './events.ts';
 
 /** An agent that says so works on a prompt; `idle` also comes while a question is open. */

@@ -1,4 +1,4 @@
-import { createMessageAccumulator } from '../../accumulator.ts';
+import { createMessageAccumulator } from '../../core/accumulator.ts';
 import { createCalls } from './calls.ts';
 import type { MessagePart } from './events.ts';
 import { createMessageParts } from './message-parts.ts';

@@ -1,4 +1,4 @@
-import type { Channel } from '../../translator.ts';
+import type { Channel } from '../../core/translator.ts';
 import type { AgentOpsEvent, Place, SessionMessage, SessionStatus } from './events.ts';
 
 /** A prompt of ours that is on its way through the server. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { agentOpsPerTest, SOCKETS } from '../../../test/agent-ops-rig.ts';
 import { type Script, say, sayWhen } from '../../../test/agent-ops-script.ts';
 import { ann, promptOf, until, watch } from '../../../test/upstream-turn.ts';
-import { foldChunks } from '../../fold.ts';
+import { foldChunks } from '../../core/fold.ts';
 import { agentOpsUpstream } from './upstream.ts';
 
 const { start, openAt } = agentOpsPerTest();

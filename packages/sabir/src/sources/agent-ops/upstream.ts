@@ -1,8 +1,8 @@
-import { NO_HISTORY, NOT_FOUND, SabirError, UPSTREAM_UNREACHABLE } from '../../errors.ts';
-import type { Role } from '../../roles.ts';
-import type { Channel } from '../../translator.ts';
+import { NO_HISTORY, NOT_FOUND, SabirError, UPSTREAM_UNREACHABLE } from '../../core/errors.ts';
+import type { Role } from '../../core/roles.ts';
+import type { Channel } from '../../core/translator.ts';
+import { unlessAborted } from '../../core/within.ts';
 import type { Upstream, User } from '../../turns/upstream.ts';
-import { unlessAborted } from '../../within.ts';
 import { toHistory } from './history.ts';
 import { isLinkedInit, LinkedSession } from './linked-session.ts';
 import type { AgentOpsOptions } from './options.ts';

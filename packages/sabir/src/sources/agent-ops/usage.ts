@@ -1,4 +1,4 @@
-import type { Usage } from '../../outcome.ts';
+import type { Usage } from '../../core/outcome.ts';
 
 const TOKENS = [
   'inputTokens',

@@ -2,8 +2,8 @@
  * What an Open Harness runtime is and says, declared structurally: its SDK is not a dependency,
  * and any object of this shape is a runtime.
  */
-import type { UIMessage, UITools } from '../../message.ts';
-import type { MessageMetadata } from '../../outcome.ts';
+import type { UIMessage, UITools } from '../../core/message.ts';
+import type { MessageMetadata } from '../../core/outcome.ts';
 
 export type RuntimeStatus = 'idle' | 'running' | 'paused' | 'aborted' | 'complete';
 

@@ -1,6 +1,6 @@
-import { createId } from '../../id.ts';
-import { quietly } from '../../quietly.ts';
-import type { Logger } from '../../translator.ts';
+import { createId } from '../../core/id.ts';
+import { quietly } from '../../core/quietly.ts';
+import type { Logger } from '../../core/translator.ts';
 import type {
   AgentEvent,
   Command,

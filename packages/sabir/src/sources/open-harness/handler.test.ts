@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { CLIENTS, createClient, httpTransport } from '../../../test/real-clients.ts';
-import type { Chunk } from '../../chunks.ts';
-import { createSseDecoder } from '../../sse.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { createSseDecoder } from '../../core/sse.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { createFlowRuntime, type FlowNodeContext } from './flow-runtime.ts';
 import { createOpenHarnessHandler } from './handler.ts';
 

@@ -1,9 +1,9 @@
-import { type ChatRequest, lastUserText, parseChatRequest } from '../../chat-request.ts';
-import { METHOD_NOT_ALLOWED, NO_USER_MESSAGE, RUN_FAILED, SabirError } from '../../errors.ts';
-import type { LiveLog } from '../../live-log.ts';
-import { quietly } from '../../quietly.ts';
-import { SSE_HEADERS, toSseBody } from '../../sse-response.ts';
-import { withoutContent } from '../../without-content.ts';
+import { type ChatRequest, lastUserText, parseChatRequest } from '../../core/chat-request.ts';
+import { METHOD_NOT_ALLOWED, NO_USER_MESSAGE, RUN_FAILED, SabirError } from '../../core/errors.ts';
+import type { LiveLog } from '../../core/live-log.ts';
+import { quietly } from '../../core/quietly.ts';
+import { SSE_HEADERS, toSseBody } from '../../core/sse-response.ts';
+import { withoutContent } from '../../core/without-content.ts';
 import type { Runtime } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
 import {

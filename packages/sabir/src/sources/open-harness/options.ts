@@ -1,5 +1,5 @@
-import type { UIMessage } from '../../message.ts';
-import type { Logger } from '../../translator.ts';
+import type { UIMessage } from '../../core/message.ts';
+import type { Logger } from '../../core/translator.ts';
 
 export interface OpenHarnessOptions {
   /** Translator only: no flow around the agent. Decided from the events where not said. */

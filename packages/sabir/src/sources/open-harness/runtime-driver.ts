@@ -1,15 +1,15 @@
-import { lastUserText, type Trigger } from '../../chat-request.ts';
+import { lastUserText, type Trigger } from '../../core/chat-request.ts';
 import {
   NO_USER_MESSAGE,
   RUN_ABORTED,
   RUN_FAILED,
   RUNTIME_NOT_READY,
   SabirError,
-} from '../../errors.ts';
-import { createId } from '../../id.ts';
-import { LiveLog } from '../../live-log.ts';
-import type { UIMessage } from '../../message.ts';
-import type { TurnOutcome } from '../../outcome.ts';
+} from '../../core/errors.ts';
+import { createId } from '../../core/id.ts';
+import { LiveLog } from '../../core/live-log.ts';
+import type { UIMessage } from '../../core/message.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
 import type { RunSnapshot, Runtime, RuntimeStatus } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
 import { createTranslator, type OpenHarnessTranslator, warn } from './translate.ts';

@@ -1,9 +1,9 @@
-import { createAccumulatorCore } from '../../accumulator-core.ts';
-import type { Chunk } from '../../chunks.ts';
-import { RUN_ABORTED, RUN_FAILED, toErrorText, toShownText } from '../../errors.ts';
-import { createId } from '../../id.ts';
-import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
-import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
+import { createAccumulatorCore } from '../../core/accumulator-core.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { RUN_ABORTED, RUN_FAILED, toErrorText, toShownText } from '../../core/errors.ts';
+import { createId } from '../../core/id.ts';
+import type { MessageMetadata, TurnOutcome, Usage } from '../../core/outcome.ts';
+import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
 import type { EventOf, OpenHarnessDataTypes, RuntimeEvent, RuntimeEventType } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
 

@@ -10,7 +10,7 @@ import {
   waitingFlow,
 } from '../../../test/harness-runtime.ts';
 import { CLIENTS, createClient } from '../../../test/real-clients.ts';
-import type { Chunk } from '../../chunks.ts';
+import type { Chunk } from '../../core/chunks.ts';
 import type { Runtime, RuntimeEvent } from './events.ts';
 import { OpenHarnessChatTransport } from './transport.ts';
 

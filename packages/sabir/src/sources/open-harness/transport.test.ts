@@ -12,7 +12,7 @@ import {
 } from '../../../test/harness-runtime.ts';
 import { readJsonl } from '../../../test/jsonl.ts';
 import { CLIENTS, runClientWithTransport } from '../../../test/real-clients.ts';
-import { foldChunks } from '../../fold.ts';
+import { foldChunks } from '../../core/fold.ts';
 import type { AgentEvent, Runtime, RuntimeEvent, RuntimeStatus } from './events.ts';
 import { createFlowRuntime } from './flow-runtime.ts';
 import { OpenHarnessChatTransport } from './transport.ts';

@@ -1,7 +1,7 @@
-import type { Trigger } from '../../chat-request.ts';
-import type { PortableChunk } from '../../chunks.ts';
-import type { LiveLog } from '../../live-log.ts';
-import type { MessageLike, UIMessage } from '../../message.ts';
+import type { Trigger } from '../../core/chat-request.ts';
+import type { PortableChunk } from '../../core/chunks.ts';
+import type { LiveLog } from '../../core/live-log.ts';
+import type { MessageLike, UIMessage } from '../../core/message.ts';
 import type { OpenHarnessUIMessage, Runtime } from './events.ts';
 import type { OpenHarnessOptions } from './options.ts';
 import {

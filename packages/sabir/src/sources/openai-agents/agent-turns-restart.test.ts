@@ -13,8 +13,8 @@ import {
 } from '../../../test/openai-agents/agent-process.ts';
 import type { Script } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
-import { foldChunks } from '../../fold.ts';
-import { verifyChunks } from '../../verify.ts';
+import { foldChunks } from '../../core/fold.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { type AgentTurnsOptions, createAgentTurns, type PendingRun } from './index.ts';
 
 describe.each(SDKS)('a run of Agents SDK $version that waits when its process ends', ({ sdk }) => {

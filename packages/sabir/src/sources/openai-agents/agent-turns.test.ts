@@ -20,9 +20,9 @@ import {
 import { removingTool } from '../../../test/openai-agents/removing-tool.ts';
 import { scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
-import { foldChunks } from '../../fold.ts';
+import { foldChunks } from '../../core/fold.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { asUpstream } from '../../gateway/index.ts';
-import { verifyChunks } from '../../verify.ts';
 import { type AgentTurnsOptions, createAgentTurns, type PendingRuns } from './index.ts';
 
 describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk }) => {

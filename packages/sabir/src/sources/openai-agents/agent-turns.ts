@@ -1,20 +1,14 @@
-import type { Chunk } from '../../chunks.ts';
-import { compactChunks } from '../../compact.ts';
-import { QUESTION_ANSWERED, QUESTION_EXPIRED, SabirError } from '../../errors.ts';
-import { foldChunks } from '../../fold.ts';
-import type { UIMessage } from '../../message.ts';
-import { toSafeLogger } from '../../safe-logger.ts';
-import type { Logger } from '../../translator.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { compactChunks } from '../../core/compact.ts';
+import { type Decision, toDecision } from '../../core/decision.ts';
+import { QUESTION_ANSWERED, QUESTION_EXPIRED, SabirError } from '../../core/errors.ts';
+import { foldChunks } from '../../core/fold.ts';
+import type { UIMessage } from '../../core/message.ts';
+import { toSafeLogger } from '../../core/safe-logger.ts';
+import type { Logger } from '../../core/translator.ts';
+import { unlessAborted, within } from '../../core/within.ts';
 import type { User } from '../../turns/upstream.ts';
-import { unlessAborted, within } from '../../within.ts';
-import { toDecision } from './approvals.ts';
-import type {
-  ApprovalRequest,
-  Decision,
-  NamedAgent,
-  OpenAIAgentsOptions,
-  QuestionTerms,
-} from './events.ts';
+import type { ApprovalRequest, NamedAgent, OpenAIAgentsOptions, QuestionTerms } from './events.ts';
 import { decideAll, type InterruptedState } from './interrupted-state.ts';
 import { type AgentInputItem, toAgentInput } from './to-agent-input.ts';
 import { openRun, type StreamedRun } from './to-chunks.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { toDecision } from './approvals.ts';
+import { toDecision } from '../../core/decision.ts';
 
 describe('what an answer means', () => {
   it.each(['Approve', 'approved', 'allow', 'Allowed', 'yes', 'YES!', ' ok. ', 'true', true])(

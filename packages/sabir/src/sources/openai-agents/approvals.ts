@@ -1,8 +1,8 @@
-import type { MessageAccumulator } from '../../accumulator.ts';
-import { isObject } from '../../chunk-shapes.ts';
+import type { MessageAccumulator } from '../../core/accumulator.ts';
+import { isObject } from '../../core/chunk-shapes.ts';
+import { type Decision, toDecision } from '../../core/decision.ts';
 import type {
   ApprovalRequest,
-  Decision,
   OpenAIAgentsDataTypes,
   OpenAIAgentsOptions,
   QuestionTerms,
@@ -13,23 +13,6 @@ type Question = OpenAIAgentsDataTypes['question'];
 const OPTIONS = ['Approve', 'Deny'];
 const NOT_APPROVED = 'The call was not approved.';
 const NOT_ANSWERED = 'Nobody answered in time.';
-const YES = /^\s*(approved?|allow(ed)?|yes|ok|true)\s*[.!]?\s*$/i;
-
-/** What an answer to an approval's question means. Whatever is no clear yes is a no. */
-export function toDecision(answer: unknown): Decision {
-  if (isObject(answer)) {
-    const { approved, reason } = answer;
-    return { approved: approved === true, ...(typeof reason === 'string' && reason && { reason }) };
-  }
-  if (typeof answer === 'boolean') return { approved: answer };
-  if (typeof answer !== 'string') return { approved: false };
-  if (YES.test(answer)) return { approved: true };
-  // Whoever wrote a sentence instead of choosing has given a reason.
-  return {
-    approved: false,
-    ...(!/^\s*(deny|denied|no|false)?\s*[.!]?\s*$/i.test(answer) && { reason: answer.trim() }),
-  };
-}
 
 /** The approvals of a turn: asks for them as questions and, for whom that is, on the calls. */
 export function createApprovals(

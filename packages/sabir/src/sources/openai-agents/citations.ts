@@ -1,4 +1,4 @@
-import type { SourceDocumentChunk, SourceUrlChunk } from '../../chunks.ts';
+import type { SourceDocumentChunk, SourceUrlChunk } from '../../core/chunks.ts';
 import { isLoose, type Loose, textOf } from './events.ts';
 
 /**

@@ -2,8 +2,9 @@
  * What a run of the OpenAI Agents SDK says, declared structurally: the SDK is not a dependency, and
  * its versions differ only in fields that are optional here.
  */
-import type { UIMessage, UITools } from '../../message.ts';
-import type { MessageMetadata } from '../../outcome.ts';
+import type { Decision } from '../../core/decision.ts';
+import type { UIMessage, UITools } from '../../core/message.ts';
+import type { MessageMetadata } from '../../core/outcome.ts';
 
 /** An object of somebody else's making, whose fields are looked at one by one. */
 export type Loose = { readonly [field: string]: unknown };
@@ -47,8 +48,6 @@ export type ApprovalEvent =
   | ({ readonly type: 'approval_answered'; readonly approvalId: string } & Decision)
   /** Nobody decided in time. */
   | { readonly type: 'approval_expired'; readonly approvalId: string };
-
-export type Decision = { readonly approved: boolean; readonly reason?: string };
 
 /** A call that somebody has to allow. */
 export type ApprovalRequest = {

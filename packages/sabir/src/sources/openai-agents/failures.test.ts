@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { model, says, started, translate } from '../../../test/openai-agents/events.ts';
 import { outline } from '../../../test/openai-agents/outline.ts';
-import { foldChunks } from '../../fold.ts';
-import { verifyChunks } from '../../verify.ts';
+import { foldChunks } from '../../core/fold.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import type { OpenAIAgentsOptions } from './events.ts';
 
 const thrown = (name: string, message = 'secret', more: object = {}) =>

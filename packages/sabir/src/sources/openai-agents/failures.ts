@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../chunks.ts';
+import type { FinishReason } from '../../core/chunks.ts';
 import {
   type ErrorKind,
   INPUT_BLOCKED,
@@ -8,8 +8,8 @@ import {
   RUN_FAILED,
   TOOL_BLOCKED,
   toShownText,
-} from '../../errors.ts';
-import type { TurnOutcome } from '../../outcome.ts';
+} from '../../core/errors.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
 import { isLoose, textOf } from './events.ts';
 
 /** The SDK's errors by their names: two copies of it in one program have two classes of each. */

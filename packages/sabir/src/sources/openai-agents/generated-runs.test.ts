@@ -17,10 +17,10 @@ import { scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS, type Sdk } from '../../../test/openai-agents/sdks.ts';
 import { watchRejections } from '../../../test/openai-agents/watch-rejections.ts';
 import { CLIENTS, runClient } from '../../../test/real-clients.ts';
-import type { Chunk } from '../../chunks.ts';
-import { createDowngrade } from '../../downgrade.ts';
-import { foldChunks } from '../../fold.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { createDowngrade } from '../../core/downgrade.ts';
+import { foldChunks } from '../../core/fold.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { openRun } from './to-chunks.ts';
 import { createOpenAIAgentsTranslator } from './translate.ts';
 

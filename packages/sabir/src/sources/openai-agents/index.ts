@@ -1,3 +1,4 @@
+export { type Decision, toDecision } from '../../core/decision.ts';
 export {
   type AgentTurn,
   type AgentTurnsOptions,
@@ -5,11 +6,9 @@ export {
   type PendingRun,
   type PendingRuns,
 } from './agent-turns.ts';
-export { toDecision } from './approvals.ts';
 export type {
   ApprovalEvent,
   ApprovalRequest,
-  Decision,
   OpenAIAgentsDataTypes,
   OpenAIAgentsOptions,
   OpenAIAgentsUIMessage,

@@ -5,7 +5,7 @@ import type { ScriptedResponse } from '../../../test/openai-agents/responses-scr
 import { scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS, type Sdk } from '../../../test/openai-agents/sdks.ts';
 import { type ClientName, createClient, httpTransport } from '../../../test/real-clients.ts';
-import type { UIMessage } from '../../message.ts';
+import type { UIMessage } from '../../core/message.ts';
 import { applyDecisions, toAgentInput, toChunks } from './index.ts';
 
 type Post = { id: string; messages: UIMessage[] };

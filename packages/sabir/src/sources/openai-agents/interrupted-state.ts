@@ -1,6 +1,6 @@
-import type { MessageLike } from '../../message.ts';
-import { toDecision } from './approvals.ts';
-import type { Decision, Loose, RunItem } from './events.ts';
+import { type Decision, toDecision } from '../../core/decision.ts';
+import type { MessageLike } from '../../core/message.ts';
+import type { Loose, RunItem } from './events.ts';
 import { callIdOf } from './read-call.ts';
 
 /** What the SDK keeps of a run that was interrupted: its `RunState`, as far as it is looked at. */

@@ -1,4 +1,4 @@
-import type { FileChunk } from '../../chunks.ts';
+import type { FileChunk } from '../../core/chunks.ts';
 import { isLoose, type Loose, textOf } from './events.ts';
 
 export type ToolOutput = {

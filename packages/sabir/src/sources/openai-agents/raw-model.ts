@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../chunks.ts';
+import type { FinishReason } from '../../core/chunks.ts';
 import { isLoose, type Loose, textOf } from './events.ts';
 
 /** What a raw event of a model tells a viewer, whichever API it came from. */

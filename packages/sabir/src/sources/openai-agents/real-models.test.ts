@@ -10,7 +10,7 @@ import {
 import { type Script, scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
 import { watchRejections } from '../../../test/openai-agents/watch-rejections.ts';
-import { foldChunks } from '../../fold.ts';
+import { foldChunks } from '../../core/fold.ts';
 
 watchRejections();
 

@@ -6,9 +6,9 @@ import { playLive } from '../../../test/openai-agents/play-scenario.ts';
 import { SCENARIOS } from '../../../test/openai-agents/scenarios.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
 import { watchRejections } from '../../../test/openai-agents/watch-rejections.ts';
-import type { Chunk } from '../../chunks.ts';
-import { createDowngrade } from '../../downgrade.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { createDowngrade } from '../../core/downgrade.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import type { OpenAIAgentsUIMessage } from './events.ts';
 
 watchRejections();

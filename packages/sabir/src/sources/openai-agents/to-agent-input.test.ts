@@ -4,7 +4,7 @@ import { countingIds } from '../../../test/openai-agents/responses-script.ts';
 import { SCENARIOS } from '../../../test/openai-agents/scenarios.ts';
 import { scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS, type Sdk } from '../../../test/openai-agents/sdks.ts';
-import type { MessageLike } from '../../message.ts';
+import type { MessageLike } from '../../core/message.ts';
 import { toAgentInput } from './to-agent-input.ts';
 
 type Part = { type: string } & Record<string, unknown>;

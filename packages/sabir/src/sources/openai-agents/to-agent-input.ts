@@ -1,5 +1,5 @@
-import { toJsonSafe } from '../../json.ts';
-import type { MessageLike } from '../../message.ts';
+import { toJsonSafe } from '../../core/json.ts';
+import type { MessageLike } from '../../core/message.ts';
 import { isLoose, type Loose, textOf, WAITS } from './events.ts';
 
 type Content =

@@ -6,9 +6,9 @@ import { SCENARIOS } from '../../../test/openai-agents/scenarios.ts';
 import { type Script, scriptedModel } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
 import { watchRejections } from '../../../test/openai-agents/watch-rejections.ts';
-import type { Chunk } from '../../chunks.ts';
-import { foldChunks } from '../../fold.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { foldChunks } from '../../core/fold.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { type StreamedRun, toChunks } from './to-chunks.ts';
 
 watchRejections();

@@ -1,4 +1,4 @@
-import type { Chunk, ChunkOf, PortableChunk } from '../../chunks.ts';
+import type { Chunk, ChunkOf, PortableChunk } from '../../core/chunks.ts';
 import {
   type NamedAgent,
   nameOf,

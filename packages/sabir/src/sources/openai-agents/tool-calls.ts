@@ -1,4 +1,4 @@
-import type { MessageAccumulator } from '../../accumulator.ts';
+import type { MessageAccumulator } from '../../core/accumulator.ts';
 import type { createApprovals } from './approvals.ts';
 import { isLoose, type Loose, nameOf, type OpenAIAgentsOptions, textOf, WAITS } from './events.ts';
 import { readOutput, toUrl } from './outputs.ts';

@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { call, item, translate } from '../../../test/openai-agents/events.ts';
-import type { Chunk } from '../../chunks.ts';
-import { createDowngrade } from '../../downgrade.ts';
-import type { UIMessage } from '../../message.ts';
-import type { TurnOutcome } from '../../outcome.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { createDowngrade } from '../../core/downgrade.ts';
+import type { UIMessage } from '../../core/message.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { toAgentInput } from './to-agent-input.ts';
 import { createOpenAIAgentsTranslator } from './translate.ts';
 

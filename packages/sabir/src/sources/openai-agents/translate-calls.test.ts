@@ -15,8 +15,8 @@ import {
   typesOf,
 } from '../../../test/openai-agents/events.ts';
 import { outline } from '../../../test/openai-agents/outline.ts';
-import { foldChunks } from '../../fold.ts';
-import { verifyChunks } from '../../verify.ts';
+import { foldChunks } from '../../core/fold.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import type { ApprovalRequest, OpenAIAgentsOptions } from './events.ts';
 
 /** What is seen behind the beginning of the step. */

@@ -18,10 +18,10 @@ import {
 } from '../../../test/openai-agents/events.ts';
 import { outline } from '../../../test/openai-agents/outline.ts';
 import { describeTranslator } from '../../../test/translator-conformance.ts';
-import { foldChunks } from '../../fold.ts';
-import type { UIMessage } from '../../message.ts';
-import type { TurnOutcome } from '../../outcome.ts';
-import { verifyChunks } from '../../verify.ts';
+import { foldChunks } from '../../core/fold.ts';
+import type { UIMessage } from '../../core/message.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import type { OpenAIAgentsOptions, OpenAIAgentsUIMessage } from './events.ts';
 import { createOpenAIAgentsTranslator } from './translate.ts';
 

@@ -1,14 +1,14 @@
-import { createMessageAccumulator } from '../../accumulator.ts';
-import type { Chunk, FinishReason } from '../../chunks.ts';
-import { createId } from '../../id.ts';
-import type { UIMessage } from '../../message.ts';
-import type { MessageMetadata, TurnOutcome } from '../../outcome.ts';
-import { countSkipped, type Translator, type TranslatorStats } from '../../translator.ts';
+import { createMessageAccumulator } from '../../core/accumulator.ts';
+import type { Chunk, FinishReason } from '../../core/chunks.ts';
+import type { Decision } from '../../core/decision.ts';
+import { createId } from '../../core/id.ts';
+import type { UIMessage } from '../../core/message.ts';
+import type { MessageMetadata, TurnOutcome } from '../../core/outcome.ts';
+import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
 import { createApprovals } from './approvals.ts';
 import { createCitations } from './citations.ts';
 import {
   type ApprovalEvent,
-  type Decision,
   isLoose,
   type Loose,
   nameOf,

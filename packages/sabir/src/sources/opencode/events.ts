@@ -2,8 +2,8 @@
  * What an OpenCode server says on its `/event` stream, declared structurally and only as far as it
  * is read: the server is not a dependency, and says a good deal more.
  */
-import type { UIMessage, UITools } from '../../message.ts';
-import type { MessageMetadata } from '../../outcome.ts';
+import type { UIMessage, UITools } from '../../core/message.ts';
+import type { MessageMetadata } from '../../core/outcome.ts';
 import type { DomainEventType } from './domain-events.ts';
 
 export type OpenCodeError = { name: string; data?: { message?: string } };

@@ -1,5 +1,5 @@
-import type { FinishReason } from '../../chunks.ts';
-import type { TurnOutcome, Usage } from '../../outcome.ts';
+import type { FinishReason } from '../../core/chunks.ts';
+import type { TurnOutcome, Usage } from '../../core/outcome.ts';
 import { isDomainEvent } from './domain-events.ts';
 import type {
   OpenCodeError,

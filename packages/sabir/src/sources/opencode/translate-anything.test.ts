@@ -1,8 +1,8 @@
 /** Nothing that is pushed makes it throw, and whatever comes out keeps the law. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { TurnOutcome } from '../../outcome.ts';
-import { verifyChunks } from '../../verify.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { createOpenCodeTranslator } from './translate.ts';
 
 /** Mostly one of the values, so that events meet; now and then anything at all. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readJsonl } from '../../../test/jsonl.ts';
 import { describeTranslator } from '../../../test/translator-conformance.ts';
-import type { Chunk } from '../../chunks.ts';
-import { foldChunks } from '../../fold.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import { foldChunks } from '../../core/fold.ts';
 import { createOpenCodeTranslator, type OpenCodeOptions } from './translate.ts';
 
 const FIXTURES = new URL('../../../test/fixtures/opencode/', import.meta.url);

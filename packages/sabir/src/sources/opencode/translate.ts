@@ -1,14 +1,14 @@
-import { createMessageAccumulator } from '../../accumulator.ts';
-import { toShownText } from '../../errors.ts';
-import { createId } from '../../id.ts';
-import type { MessageMetadata, TurnOutcome, Usage } from '../../outcome.ts';
-import { toSafeLogger } from '../../safe-logger.ts';
+import { createMessageAccumulator } from '../../core/accumulator.ts';
+import { toShownText } from '../../core/errors.ts';
+import { createId } from '../../core/id.ts';
+import type { MessageMetadata, TurnOutcome, Usage } from '../../core/outcome.ts';
+import { toSafeLogger } from '../../core/safe-logger.ts';
 import {
   countSkipped,
   type Logger,
   type Translator,
   type TranslatorStats,
-} from '../../translator.ts';
+} from '../../core/translator.ts';
 import type { OpenCodeEvent, OpenCodeQuestionData, OpenCodeToolState } from './events.ts';
 import { toFailureText } from './failures.ts';
 import { createOpenCodeReader, type OpenCodeSignal } from './read-events.ts';

@@ -1,4 +1,4 @@
-import { afterThisTick } from '../timers.ts';
+import { afterThisTick } from '../../core/timers.ts';
 import type { Link } from './client.ts';
 import { isPassing, refusalOf } from './refusals.ts';
 import { APPEND, runScript } from './scripts.ts';

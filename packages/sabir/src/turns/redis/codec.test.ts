@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Chunk } from '../../chunks.ts';
+import type { Chunk } from '../../core/chunks.ts';
 import { decodeBatch, encodeBatch } from './codec.ts';
 
 /** As it comes back from a store that keeps bytes. */

@@ -1,5 +1,5 @@
-import type { Chunk, TextDeltaChunk } from '../../chunks.ts';
-import { isPlainText } from '../../downgrade.ts';
+import type { Chunk, TextDeltaChunk } from '../../core/chunks.ts';
+import { isPlainText } from '../../core/downgrade.ts';
 import { chunkBytes, OVERHEAD_BYTES } from '../chunk-bytes.ts';
 import type { LoggedChunk } from '../log.ts';
 

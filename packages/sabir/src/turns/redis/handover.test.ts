@@ -12,7 +12,7 @@ import {
   readAll,
   sleep,
 } from '../../../test/turn-log-helpers.ts';
-import { verifyChunks } from '../../verify.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import type { OrphanedTurn, TurnCommand, TurnWriter } from '../log.ts';
 
 const LEASE_MS = 150;

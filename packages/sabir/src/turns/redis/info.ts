@@ -1,4 +1,4 @@
-import type { TurnOutcome } from '../../outcome.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
 import type { TurnInfo } from '../log.ts';
 
 /** A turn as `LOOK`, `BEGIN` and `SEIZE` tell of it. */

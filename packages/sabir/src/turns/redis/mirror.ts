@@ -1,6 +1,6 @@
-import { LOG_FAILED, SabirError } from '../../errors.ts';
+import { LOG_FAILED, SabirError } from '../../core/errors.ts';
+import { startTimeout, type Timer } from '../../core/timers.ts';
 import type { LoggedChunk } from '../log.ts';
-import { startTimeout, type Timer } from '../timers.ts';
 import { type ReadableTurn, type TurnReader, wakeReaders } from '../turn-reader.ts';
 import { PackedChunks } from './packed-chunks.ts';
 

@@ -1,4 +1,4 @@
-import { SabirError, SHUTTING_DOWN } from '../../errors.ts';
+import { SabirError, SHUTTING_DOWN } from '../../core/errors.ts';
 import { createSubscriber, type RedisClient, type Subscriber } from './client.ts';
 import type { Store } from './store.ts';
 

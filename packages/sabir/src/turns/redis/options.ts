@@ -1,5 +1,5 @@
-import { toSafeLogger } from '../../safe-logger.ts';
-import type { Logger } from '../../translator.ts';
+import { toSafeLogger } from '../../core/safe-logger.ts';
+import type { Logger } from '../../core/translator.ts';
 import { checkClient, type RedisClient } from './client.ts';
 
 export type RedisTurnLogOptions = {

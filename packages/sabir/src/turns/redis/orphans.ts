@@ -1,9 +1,9 @@
-import { SabirError, TURN_FENCED } from '../../errors.ts';
-import type { Logger } from '../../translator.ts';
-import { withoutContent } from '../../without-content.ts';
+import { SabirError, TURN_FENCED } from '../../core/errors.ts';
+import { startTimer, type Timer } from '../../core/timers.ts';
+import type { Logger } from '../../core/translator.ts';
+import { withoutContent } from '../../core/without-content.ts';
+import { closingsOf } from '../closings.ts';
 import type { OrphanedTurn, TurnInfo } from '../log.ts';
-import { closingsOf } from '../lost.ts';
-import { startTimer, type Timer } from '../timers.ts';
 import { decodeBatch } from './codec.ts';
 import { type Known, readInfo } from './info.ts';
 import { createToken, type Keys } from './keys.ts';

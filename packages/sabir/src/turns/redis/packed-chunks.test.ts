@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Chunk } from '../../chunks.ts';
+import type { Chunk } from '../../core/chunks.ts';
 import { encodeBatch } from './codec.ts';
 import { PackedChunks } from './packed-chunks.ts';
 

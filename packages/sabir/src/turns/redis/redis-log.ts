@@ -1,7 +1,7 @@
-import { LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../errors.ts';
-import { createId } from '../../id.ts';
+import { LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../core/errors.ts';
+import { createId } from '../../core/id.ts';
+import { steadyNow } from '../../core/timers.ts';
 import type { BeginTurn, TurnCommand, TurnInfo, TurnLog } from '../log.ts';
-import { steadyNow } from '../timers.ts';
 import { TurnReader } from '../turn-reader.ts';
 import { createLink } from './client.ts';
 import { type Known, readInfo } from './info.ts';

@@ -1,5 +1,5 @@
-import { LOG_UNAVAILABLE, SabirError } from '../../errors.ts';
-import { withoutContent } from '../../without-content.ts';
+import { LOG_UNAVAILABLE, SabirError } from '../../core/errors.ts';
+import { withoutContent } from '../../core/without-content.ts';
 
 /** What a server says that will soon be able to do it, or another in its place. */
 const PASSING =

@@ -1,5 +1,5 @@
-import { LOG_UNAVAILABLE, SabirError } from '../../errors.ts';
-import { startTimeout, startTimer, steadyNow, type Timer } from '../timers.ts';
+import { LOG_UNAVAILABLE, SabirError } from '../../core/errors.ts';
+import { startTimeout, startTimer, steadyNow, type Timer } from '../../core/timers.ts';
 import { createAppends } from './appends.ts';
 import type { Link } from './client.ts';
 import { isPassing, toLogError } from './refusals.ts';

@@ -1,16 +1,16 @@
-import type { Chunk } from '../../chunks.ts';
+import type { Chunk } from '../../core/chunks.ts';
 import {
   type ErrorKind,
   LOG_FAILED,
   SabirError,
   TURN_FENCED,
   TURN_TOO_LARGE,
-} from '../../errors.ts';
-import type { TurnOutcome } from '../../outcome.ts';
+} from '../../core/errors.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import { steadyNow } from '../../core/timers.ts';
 import { isClosing } from '../chunk-bytes.ts';
 import { CommandQueue } from '../command-queue.ts';
 import type { TurnCommand, TurnWriter } from '../log.ts';
-import { steadyNow } from '../timers.ts';
 import { encodeBatch } from './codec.ts';
 import type { TurnKeys } from './keys.ts';
 import { createRecent, type Written } from './recent.ts';

@@ -1,0 +1,76 @@
+/** What a session server counts; the kit is in `../../core/metrics.ts`. */
+import type { MetricRegistry } from '../../core/metrics.ts';
+import type { SessionAgent, SessionLimits, SessionStore } from '../../sessions/index.ts';
+import type { SocketLimits } from './session-server-options.ts';
+
+type Limits = SessionLimits & SocketLimits;
+
+/** `sessions` are those in memory: they are counted at each scrape. */
+export function createSessionMetrics(
+  registry: MetricRegistry,
+  sessions: ReadonlyMap<string, SessionAgent>,
+  store: SessionStore,
+) {
+  function sum(name: string, help: string, of: (session: SessionAgent) => number): void {
+    registry.gauge(name, help, () => {
+      let total = 0;
+      for (const session of sessions.values()) total += of(session);
+      return total;
+    });
+  }
+
+  registry.gauge('sabir_sessions', 'Sessions in memory.', () => sessions.size);
+  sum('sabir_session_clients', 'Clients on sockets of sessions.', (one) => one.clientCount);
+  sum('sabir_session_runners', 'Runners that are connected.', (one) =>
+    one.isRunnerConnected ? 1 : 0,
+  );
+  sum('sabir_session_queued_prompts', 'Prompts that wait in line.', (one) => one.queuedPrompts);
+  sum('sabir_session_running_turns', 'Turns that run in sessions.', (one) =>
+    one.isRunning ? 1 : 0,
+  );
+  registry.gauge('sabir_session_stored_bytes', 'What the session store holds.', () =>
+    store.storedBytes(),
+  );
+  return {
+    turns: registry.counter(
+      'sabir_session_turns_total',
+      'Turns of sessions that ended, by reason.',
+      [{ reason: 'end_turn' }, { reason: 'canceled' }, { reason: 'error' }],
+    ),
+    storageErrors: registry.counter(
+      'sabir_session_storage_errors_total',
+      'Reads and writes of the session store that failed.',
+    ),
+  };
+}
+
+/** Those that refuse something. The others only cut what is read. */
+const REFUSING = [
+  ...['sockets', 'socketsPerUser', 'socketsPerSession', 'pendingUpgrades', 'messagesPerSecond'],
+  ...['initBytesPerSecond', 'channels', 'turnQuestions'],
+  ...['promptBytes', 'viewerMessageBytes', 'queuedPrompts', 'queuedPromptsPerUser', 'queueBytes'],
+  ...['turnBytes', 'eventBytes', 'sessionBytes', 'clientBufferBytes'],
+] as (keyof Limits)[];
+
+/**
+ * Shows each limit as `sessions.NAME`. Gives the function to call for each refusal.
+ */
+export function createLimitMetrics(
+  registry: MetricRegistry,
+  limits: Limits,
+  uses: Partial<Record<keyof Limits, () => number>>,
+): (limit: keyof Limits) => void {
+  const refusals = new Map(
+    REFUSING.map((name) => {
+      const use = uses[name];
+      return [
+        name,
+        registry.limit(`sessions.${name}`, {
+          ...{ max: limits[name], isGlobal: name === 'sockets' },
+          ...(use && { use }),
+        }),
+      ];
+    }),
+  );
+  return (limit) => refusals.get(limit)?.();
+}

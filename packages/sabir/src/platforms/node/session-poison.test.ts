@@ -1,0 +1,218 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openSocket } from '../../../test/raw-http.ts';
+import { toFrame, upgradeAs } from '../../../test/raw-websocket.ts';
+import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { type ChainOptions, joinSession, startSessionChain } from '../../../test/session-chain.ts';
+import { message, turn } from '../../../test/session-storage-helpers.ts';
+import { type AgentDriver, memorySessionStore, type SessionStore } from '../../sessions/index.ts';
+import { sqliteSessionStore, startSessionStack } from './sessions.ts';
+
+const MB = 1_000_000;
+
+function inFile(): SessionStore {
+  const folder = mkdtempSync(join(tmpdir(), 'sabir-poison-'));
+  const store = sqliteSessionStore({ file: join(folder, 'sessions.db') });
+  onTestFinished(() => {
+    store.close();
+    rmSync(folder, { recursive: true });
+  });
+  return store;
+}
+
+const start = (options: Partial<ChainOptions> = {}) =>
+  startSessionChain({ driver: scriptedDriver(), ...options });
+
+/** How many bytes of JSON are parsed meanwhile, by the server and by the test's own clients. */
+async function parsedBytes(run: () => Promise<unknown>): Promise<number> {
+  const parse = vi.spyOn(JSON, 'parse');
+  try {
+    await run();
+    return parse.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+  } finally {
+    parse.mockRestore();
+  }
+}
+
+/** What is reachable. */
+function heapBytes(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  return process.memoryUsage().heapUsed;
+}
+
+const INIT_BYTES = 120_000;
+
+/** 40 messages of 50 KB, and one short one behind them. */
+function poison(store: SessionStore): void {
+  const content = 'x'.repeat(50_000);
+  for (let n = 0; n < 40; n++) store.open('s').addMessage(message(`large ${n}`, { content }));
+  store.open('s').addMessage(message('last'));
+}
+
+describe('a session with many large messages', () => {
+  it.each([
+    ['in memory', memorySessionStore],
+    ['in a file', inFile],
+  ])('tells a viewer no more than fits, and loads no more: %s', async (_, create) => {
+    const store = create();
+    poison(store);
+    const chain = await start({ store, limits: { initBytes: INIT_BYTES } });
+    const parsed = await parsedBytes(async () => {
+      const vera = await joinSession(chain, { user: 'vera' });
+      const { messages } = Object(vera.events[0]?.session);
+      const ids = (messages as { id: string }[]).map(({ id }) => id);
+      expect(ids).toEqual(['large 38', 'large 39', 'last']);
+    });
+    expect(parsed).toBeLessThan(3 * INIT_BYTES);
+  });
+
+  it('gives a runner no more of them than fits', async () => {
+    const store = inFile();
+    poison(store);
+    const driver = scriptedDriver({ needsHistory: true });
+    const chain = await start({ store, driver, limits: { historyBytes: INIT_BYTES } });
+    const ann = await joinSession(chain, { query: '&messages=0' });
+    const parsed = await parsedBytes(async () => {
+      ann.send({ type: 'prompt', content: 'text' });
+      await ann.until(({ type }) => type === 'message.finalize');
+    });
+    expect(driver.prompts[0]?.messages.map(({ id }) => id)).toEqual([
+      'large 38',
+      'large 39',
+      'last',
+    ]);
+    expect(parsed).toBeLessThan(3 * INIT_BYTES);
+  });
+
+  it('answers GET /messages through the gateway, again and again', async () => {
+    const store = inFile();
+    poison(store);
+    const stack = await startSessionStack({
+      ...{ store, driver: () => scriptedDriver(), shutdownMs: 100 },
+      sessions: { limits: { initBytes: INIT_BYTES } },
+    });
+    onTestFinished(() => stack.close());
+    for (let round = 0; round < 3; round++) {
+      const parsed = await parsedBytes(async () => {
+        const response = await fetch(`${stack.url}/api/sessions/s/messages`);
+        const messages = (await response.json()) as { id: string }[];
+        expect(messages.map(({ id }) => id)).toEqual(['large 38', 'large 39', 'last']);
+      });
+      expect(parsed).toBeLessThan(4 * INIT_BYTES);
+    }
+  });
+});
+
+describe('a session that holds as much as it may', () => {
+  it('refuses prompts with an error that says what to do, before anything is stored', async () => {
+    const chain = await start({ limits: { sessionBytes: 10_000 } });
+    const ann = await joinSession(chain);
+    ann.send({ type: 'prompt', content: 'x'.repeat(3_000), turnId: 't1' });
+    await ann.until(({ type }) => type === 'message.finalize');
+    ann.send({ type: 'prompt', content: 'x'.repeat(3_000), promptId: 'refused' });
+    expect(await ann.until(({ type }) => type === 'error')).toMatchObject({
+      ...{ code: 'session-full', promptId: 'refused' },
+    });
+    expect(chain.store.open('s').turnOfPrompt('refused')).toBeUndefined();
+    expect(chain.sessions.metrics.toText()).toContain(
+      'sabir_limit_refusals_total{limit="sessions.sessionBytes"} 1\n',
+    );
+  });
+
+  it('fails a turn whose answer would not fit', async () => {
+    const chain = await start({ limits: { sessionBytes: 20_000 } });
+    const ann = await joinSession(chain);
+    ann.send({ type: 'prompt', content: 'count 5000' });
+    expect(await ann.until(({ type }) => type === 'message.finalize')).toMatchObject({
+      ...{ reason: 'error', code: 'session-full' },
+    });
+  });
+});
+
+/** 15 MB, in 30 pieces. */
+const longDriver: AgentDriver = {
+  name: 'long',
+  async *prompt() {
+    for (let n = 0; n < 30; n++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      yield { type: 'text', delta: 'x'.repeat(500_000) };
+    }
+  },
+};
+
+describe('a turn of many bytes', () => {
+  it('is sent to viewers who follow it at the pace of their sockets, and completely', async () => {
+    const chain = await start({ driver: longDriver, limits: { clientBufferBytes: 2 * MB } });
+    const ann = await joinSession(chain, { query: '&dialect=v2' });
+    ann.send({ type: 'prompt', content: 'Go on', turnId: 't' });
+    await ann.until(({ type }) => type === 'message.finalize');
+    // Those who never read: what is loaded for them is what the system's own buffers take.
+    const follow = toFrame(1, Buffer.from('{"type":"follow","turnId":"t"}'));
+    const parsed = await parsedBytes(async () => {
+      for (let n = 0; n < 5; n++) {
+        const socket = openSocket(chain.port, upgradeAs('vera'));
+        socket.pause();
+        socket.write(follow);
+      }
+      await expect.poll(() => chain.sessions.clientCount).toBe(6);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    });
+    expect(parsed).toBeLessThan(5 * 11 * MB);
+    const vera = await joinSession(chain, { user: 'vera', query: '&dialect=v2&messages=0' });
+    vera.send({ type: 'follow', turnId: 't' });
+    vera.send({ type: 'ping' });
+    await vera.until(({ type }) => type === 'pong');
+    const seqs = vera.events.map(({ seq }) => seq).filter((seq) => seq !== undefined);
+    expect(seqs).toEqual(Array.from({ length: 32 }, (_, index) => index + 1));
+    // In order: what was said later is told later.
+    expect(vera.events.at(-1)).toEqual({ type: 'pong' });
+  });
+
+  it('is followed in order while it goes on', async () => {
+    const driver = scriptedDriver();
+    const chain = await start({ driver });
+    const ann = await joinSession(chain, { query: '&dialect=v2' });
+    ann.send({ type: 'prompt', content: 'bursts 4000', turnId: 't' });
+    await ann.until(({ type }) => type === 'message.part.text-delta');
+    const vera = await joinSession(chain, { user: 'vera', query: '&dialect=v2&messages=0' });
+    vera.send({ type: 'follow', turnId: 't' });
+    await vera.until(({ type }) => type === 'complete');
+    const seqs = vera.events.map(({ seq }) => seq).filter((seq) => seq !== undefined);
+    const last = Number(ann.events.findLast(({ seq }) => seq !== undefined)?.seq);
+    const fromStart = seqs.slice(seqs.indexOf(1));
+    expect(fromStart).toEqual(Array.from({ length: last }, (_, index) => index + 1));
+  });
+});
+
+describe('the events of turns that have ended', () => {
+  it('are kept for the latest turns only as far as one turn may be large', async () => {
+    const chain = await start({ limits: { turnBytes: 30_000 } });
+    const ann = await joinSession(chain);
+    for (const turnId of ['t1', 't2', 't3', 't4']) {
+      ann.send({ type: 'prompt', content: `echo ${'x'.repeat(10_000)}`, turnId });
+      await ann.until((event) => event.type === 'complete' && event.turnId === turnId);
+    }
+    ann.send({ type: 'follow', turnId: 't1' });
+    expect(await ann.until(({ type }) => type === 'error')).toMatchObject({ code: 'events-gone' });
+    const seen = ann.of('message.finalize').length;
+    ann.send({ type: 'follow', turnId: 't4' });
+    await expect.poll(() => ann.of('message.finalize').length).toBe(seen + 1);
+  });
+});
+
+describe('a queue of large prompts', () => {
+  it('stays in the storage when the server starts again', async () => {
+    const store = inFile();
+    const content = `text ${'x'.repeat(5 * MB)}`;
+    for (let n = 0; n < 8; n++) store.open('s').addTurn(turn(`t${n}`, { content }));
+    const before = heapBytes();
+    const chain = await start({ store, onRunnerWanted: () => undefined });
+    expect(chain.sessions.sessionCount).toBe(1);
+    expect(heapBytes() - before).toBeLessThan(10 * MB);
+  });
+});

@@ -1,0 +1,142 @@
+import type { AgentDriver, DriverEvent, DriverPrompt } from '../turns/agent.ts';
+
+export type ScriptedDriverOptions = {
+  /** How fast it speaks: 2 is twice as fast, 0 without any pause. Default 1. */
+  speed?: number;
+};
+
+type Script = (prompt: DriverPrompt, pace: Pace) => AsyncGenerator<DriverEvent>;
+type Pace = (ms: number) => Promise<void>;
+
+const WORD_MS = 55;
+
+/**
+ * An agent that needs no model: it plays a harbour pilot, with thoughts, tools, questions and
+ * errors, for trying things out and for tests.
+ */
+export function scriptedDriver({ speed = 1 }: ScriptedDriverOptions = {}): AgentDriver {
+  return {
+    name: 'scripted',
+    async *prompt(prompt) {
+      const pace: Pace = (ms) => pause(speed > 0 ? ms / speed : 0, prompt.signal);
+      const [, script] = SCRIPTS.find(([words]) => words.test(prompt.content)) ?? [/$/, introduce];
+      yield* script(prompt, pace);
+    },
+  };
+}
+
+/** What it listens for, in this order. */
+const SCRIPTS: [RegExp, Script][] = [
+  [/\b(cast off|ask|permission|approve)\b/i, askToCastOff],
+  [/\b(fail|error|storm)\b/i, runAground],
+  [/\b(long|story|log ?book|slow)\b/i, tellLogbook],
+  [/\b(berths?|tool|harbour|harbor)\b/i, lookForBerths],
+];
+
+async function* introduce({ content }: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+  yield* think('Somebody new on the quay. Say what can be done here.', pace);
+  yield* say(
+    `You said: “${content.slice(0, 200)}”. I am the harbour pilot, and I follow a script. Ask me for a ` +
+      'free **berth** and I look it up with a tool; ask for the **logbook** and I talk for a while, so ' +
+      'that you can reload, watch from a second window, or stop me; tell me to **cast off** and I ' +
+      'ask for your permission first; mention a **storm** and something goes wrong.',
+    pace,
+  );
+}
+
+async function* lookForBerths(_: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+  yield* think('The harbour office keeps a list. Look it up rather than guess.', pace);
+  const call = { type: 'tool', callId: 'berths', toolName: 'find_berths' } as const;
+  yield* say('Let me ask the harbour office. ', pace);
+  yield { ...call, status: 'pending' };
+  await pace(300);
+  const args = { port: 'Valletta', length: 12 };
+  yield { ...call, status: 'running', args };
+  await pace(900);
+  const free = ['Dockyard Creek 7', 'Kalkara 2'];
+  yield { ...call, status: 'completed', args, result: { free } };
+  yield { type: 'step' };
+  yield* say(`There are two: **${free[0]}** and **${free[1]}**. The second is quieter.`, pace);
+}
+
+async function* askToCastOff({ ask }: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+  yield* say('The wind is fair and the tide is with us. ', pace);
+  const call = { type: 'tool', callId: 'cast-off', toolName: 'cast_off' } as const;
+  const args = { berth: 'Dockyard Creek 7' };
+  yield { ...call, status: 'running', args };
+  const answer = await ask({
+    text: 'May I cast off now?',
+    options: ['Cast off', 'Not yet'],
+    callId: call.callId,
+  });
+  if (answer.status === 'expired') {
+    yield { ...call, status: 'error', args, error: 'Nobody answered in time.' };
+    yield* say('Nobody answered, so we stay.', pace);
+  } else if (answer.answer === 'Cast off' || answer.answer === true) {
+    await pace(400);
+    yield { ...call, status: 'completed', args, result: 'Lines are in.' };
+    yield* say('We are under way. Fair winds!', pace);
+  } else {
+    yield { ...call, status: 'error', args, error: 'Somebody said: not yet.' };
+    yield* say('Then we wait for the evening breeze.', pace);
+  }
+}
+
+async function* runAground(_: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+  yield* say('The glass is falling, and there is white water ahead of', pace);
+  await pace(300);
+  throw new Error('The ship ran aground. This is what an error of an agent looks like.');
+}
+
+const LOGBOOK = [
+  'Left Algiers with the land breeze, a cargo of dates and copper, and eleven languages aboard.',
+  'By noon everybody spoke the same one: some Italian, some Arabic, whatever the oar needed.',
+  'Off Cagliari a squall took the mizzen; the Greek carpenter and the Berber sailmaker mended it, arguing in Sabir.',
+  'At Palermo the customs house wanted papers, and got a melon.',
+  'Two days of calm. The cook told a story that began in Tunis and has not ended yet.',
+  'Sighted Gozo at first light. The pilot came aboard and asked nothing but the draught.',
+  'Moored in Valletta. Nothing lost on the way, which is more than most messages can say.',
+];
+
+async function* tellLogbook(_: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+  yield* think('They want to hear the whole of it.', pace);
+  for (const [day, entry] of LOGBOOK.entries()) {
+    yield* say(`${day > 0 ? '\n\n' : ''}**Day ${day + 1}.** ${entry}`, pace);
+    await pace(250);
+  }
+}
+
+async function* think(text: string, pace: Pace): AsyncGenerator<DriverEvent> {
+  for (const delta of words(text)) {
+    yield { type: 'reasoning', delta };
+    await pace(WORD_MS / 2);
+  }
+}
+
+async function* say(text: string, pace: Pace): AsyncGenerator<DriverEvent> {
+  for (const delta of words(text)) {
+    yield { type: 'text', delta };
+    await pace(WORD_MS);
+  }
+}
+
+function words(text: string): string[] {
+  return text.match(/\S+\s*|\s+/g) ?? [];
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (ms <= 0) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const onAbort = () => {
+    clearTimeout(timer);
+    reject(signal.reason);
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    await promise;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,239 @@
+import type { Chunk } from '../../core/chunks.ts';
+import { MODEL_TIMEOUT, SabirError, toShownText } from '../../core/errors.ts';
+import type { FileUrls } from '../../core/file-urls.ts';
+import { toJsonSafe } from '../../core/json.ts';
+import type { Usage } from '../../core/outcome.ts';
+import { readUntilAborted } from '../../core/until-aborted.ts';
+import type { AgentDriver, DriverPrompt } from '../../turns/agent.ts';
+import { type Approval, type BesideChunks, chunkDriver } from './chunk-driver.ts';
+import { toConversation } from './history.ts';
+
+/** A language model of AI SDK 5, 6 or 7: a provider's, or its name at the gateway. */
+export type AiSdkModel =
+  | string
+  | {
+      readonly specificationVersion: string;
+      readonly provider: string;
+      readonly modelId: string;
+      doStream(options: never): PromiseLike<object>;
+    };
+
+/** An agent of the AI SDK: `Experimental_Agent` of 5, `ToolLoopAgent` of 6 and 7, and their like. */
+export type AiSdkAgent = {
+  readonly tools?: object | undefined;
+  stream(options: never): object;
+};
+
+/** As much of the module `ai` as is used here. */
+export type AiSdk = {
+  streamText(options: never): object;
+  convertToModelMessages(messages: never, options?: never): unknown;
+};
+
+type CommonOptions = {
+  /** Default: `ai-sdk`. */
+  name?: string;
+  /** Anything else that `streamText`, or the agent's `stream`, is to be given. */
+  settings?: Record<string, unknown>;
+  /** The module to use. Default: the `ai` that is installed. */
+  ai?: AiSdk;
+  /**
+   * Which addresses of attached files the SDK or its provider may fetch.
+   *
+   * @default none: files come whole, as `data:`
+   */
+  fileUrls?: FileUrls;
+  /** What people are told when the model fails. Default: the provider's own message. */
+  errorText?: (error: unknown) => string;
+};
+
+export type AiSdkModelOptions = CommonOptions & {
+  agent?: never;
+  model: AiSdkModel;
+  tools?: Readonly<Record<string, object>>;
+  /** The system prompt. */
+  instructions?: string;
+  /** How often the model may be called for one prompt. Default: 20. */
+  maxSteps?: number;
+  /** What people can choose from, by the names they choose; without it there is no choice. */
+  models?: Readonly<Record<string, AiSdkModel>> | ((name: string) => AiSdkModel | undefined);
+};
+
+/** An agent has its own model and tools. */
+export type AiSdkAgentOptions = CommonOptions & { agent: AiSdkAgent } & {
+  [Option in 'model' | 'models' | 'tools' | 'instructions' | 'maxSteps']?: never;
+};
+
+/** A part of the SDK's own stream, as far as it is looked at. */
+type StreamPart = {
+  type: string;
+  error?: unknown;
+  usage?: unknown;
+  response?: { modelId?: string };
+};
+type StreamResult = {
+  toUIMessageStream(options: {
+    sendSources: boolean;
+    onError(error: unknown): string;
+    messageMetadata(about: { part: StreamPart }): undefined;
+  }): ReadableStream<Chunk>;
+  /** Since 7; before, `response` has the messages of all steps. */
+  responseMessages?: PromiseLike<unknown[]>;
+  response: PromiseLike<{ messages: unknown[] }>;
+};
+
+const MAX_STEPS = 20;
+const NOT_INSTALLED = 'The AI SDK is not installed. Install it beside sabir: npm install ai';
+
+/**
+ * Any model of the AI SDK with its tools, or an agent of the AI SDK, behind a session.
+ *
+ * ```ts
+ * aiSdkDriver({ model: openai('gpt-5'), instructions: 'Be brief.', tools: { lookup } });
+ * aiSdkDriver({ agent: new ToolLoopAgent({ model, tools }) });
+ * ```
+ *
+ * Tools with `needsApproval` ask the people in the session, and the same turn goes on.
+ */
+export function aiSdkDriver(options: AiSdkModelOptions | AiSdkAgentOptions): AgentDriver {
+  return {
+    name: options.name ?? 'ai-sdk',
+    needsHistory: true,
+    async start() {
+      await loadSdk(options);
+    },
+    prompt(prompt) {
+      const turn = createTurn(options, prompt);
+      return chunkDriver({ answer: () => turn.answer(), proceed: turn.proceed }).prompt(prompt);
+    },
+  };
+}
+
+/** One prompt, which takes several calls of the SDK where people are asked in between. */
+function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: DriverPrompt) {
+  const { settings, errorText } = options;
+  const { signal } = prompt;
+  let messages: unknown[] = [];
+  let steps = 0;
+  let result: StreamResult | undefined;
+
+  async function call(): Promise<StreamResult> {
+    const common = { ...settings, messages, abortSignal: signal };
+    if (options.agent) return (await options.agent.stream(common as never)) as StreamResult;
+    const { tools, instructions, maxSteps = MAX_STEPS } = options;
+    const stepsBefore = steps;
+    const ai = await loadSdk(options);
+    const given = {
+      onError() {
+        // Without it the SDK writes the whole request to the console; the turn tells what failed.
+      },
+      stopWhen: (so: { steps: unknown[] }) => stepsBefore + so.steps.length >= maxSteps,
+      ...common,
+      model: chooseModel(options, prompt.model),
+      ...(tools && { tools }),
+      ...(instructions !== undefined && { system: instructions }),
+    };
+    return ai.streamText(given as never) as StreamResult;
+  }
+
+  async function* read(prepare: () => Promise<void>): AsyncGenerator<Chunk | BesideChunks> {
+    const usages: BesideChunks[] = [];
+    let failure: unknown;
+    const see = ({ part }: { part: StreamPart }) => {
+      if (part.type === 'error') failure ??= part.error;
+      if (part.type !== 'finish-step') return undefined;
+      steps++;
+      const model = part.response?.modelId;
+      usages.push({ type: 'usage', usage: toUsage(part.usage), ...(model && { model }) });
+      return undefined;
+    };
+    try {
+      await prepare();
+      if (signal.aborted) return;
+      result = await call();
+      const stream = result.toUIMessageStream({
+        ...{ sendSources: true, onError: toToolErrorText, messageMetadata: see },
+      });
+      for await (const chunk of readUntilAborted<Chunk>(() => stream, signal)) {
+        if (chunk.type === 'error') throw failure ?? chunk.errorText;
+        // Nobody has stopped it: a timeout among the settings has.
+        if (chunk.type === 'abort') throw new SabirError(MODEL_TIMEOUT);
+        yield chunk;
+        // The parts are seen ahead of their chunks.
+        if (chunk.type === 'finish-step') yield* usages.splice(0, 1);
+      }
+    } catch (error) {
+      throw toFailure(error, errorText);
+    }
+  }
+
+  async function begin(): Promise<void> {
+    const ai = await loadSdk(options);
+    const tools = options.agent ? options.agent.tools : options.tools;
+    const conversation = toConversation(prompt, options.fileUrls) as never;
+    // A promise since 6.
+    messages = (await ai.convertToModelMessages(conversation, { tools } as never)) as unknown[];
+  }
+
+  async function goOn(approvals: Approval[]): Promise<void> {
+    const said = (await result?.responseMessages) ?? (await result?.response)?.messages ?? [];
+    const content = approvals.map(({ approvalId, approved, reason, providerExecuted }) => ({
+      ...{ type: 'tool-approval-response', approvalId, approved },
+      ...(reason && { reason }),
+      ...(providerExecuted && { providerExecuted }),
+    }));
+    messages = [...messages, ...said, { role: 'tool', content }];
+  }
+
+  return {
+    answer: () => read(begin),
+    proceed: (approvals: Approval[]) => read(() => goOn(approvals)),
+  };
+}
+
+async function loadSdk({ ai }: CommonOptions): Promise<AiSdk> {
+  if (ai) return ai;
+  try {
+    return (await import('ai')) as unknown as AiSdk;
+  } catch (cause) {
+    throw new Error(NOT_INSTALLED, { cause });
+  }
+}
+
+function chooseModel({ model, models }: AiSdkModelOptions, name: string | undefined): AiSdkModel {
+  if (!name || !models) return model;
+  const isListed = typeof models === 'object' && Object.hasOwn(models, name);
+  const chosen = typeof models === 'function' ? models(name) : isListed && models[name];
+  if (!chosen) throw new Error(`There is no model “${name}” here.`);
+  return chosen;
+}
+
+/** What the provider said, and nothing of what it was asked with: errors of the SDK hold both. */
+function toFailure(error: unknown, errorText: CommonOptions['errorText']): Error {
+  // Of several tries the last one tells why.
+  const last = (error as { lastError?: unknown } | undefined)?.lastError ?? error;
+  return last instanceof SabirError ? last : new Error(toShownText(last, errorText));
+}
+
+/** A tool's error is the agent's data: it is passed on as it is. */
+function toToolErrorText(error: unknown): string {
+  const message = (error as { message?: unknown } | null | undefined)?.message ?? error;
+  if (typeof message === 'string' && message !== '') return message;
+  return message == null || message === '' ? 'The tool failed.' : JSON.stringify(toJsonSafe(error));
+}
+
+/** 5 has it flat; later ones have details. */
+function toUsage(said: unknown): Usage {
+  type Details = Record<string, number | undefined>;
+  type Said = Details & { inputTokenDetails?: Details; outputTokenDetails?: Details };
+  const { inputTokenDetails, outputTokenDetails, ...flat } = (said ?? {}) as Said;
+  const usage = {
+    inputTokens: flat.inputTokens,
+    outputTokens: flat.outputTokens,
+    totalTokens: flat.totalTokens,
+    reasoningTokens: outputTokenDetails?.reasoningTokens ?? flat.reasoningTokens,
+    cachedInputTokens: inputTokenDetails?.cacheReadTokens ?? flat.cachedInputTokens,
+  };
+  const known = Object.entries(usage).filter(([, tokens]) => Number.isFinite(tokens));
+  return Object.fromEntries(known) as Usage;
+}

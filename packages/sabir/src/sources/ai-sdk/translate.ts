@@ -1,0 +1,325 @@
+import { createAccumulatorCore } from '../../core/accumulator-core.ts';
+import { isObject, shapeOf, type Wire } from '../../core/chunk-shapes.ts';
+import type { Chunk, ReasoningDeltaChunk, TextDeltaChunk } from '../../core/chunks.ts';
+import { createDowngrade } from '../../core/downgrade.ts';
+import { toShownText } from '../../core/errors.ts';
+import { createId } from '../../core/id.ts';
+import { toJsonSafe } from '../../core/json.ts';
+import type { TurnOutcome } from '../../core/outcome.ts';
+import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
+import { createCalls } from './calls.ts';
+
+export type ChunkTranslatorOptions = {
+  /** The id of the message, where the source's `start` names none. */
+  messageId?: string;
+  /** What a person is shown of the source's own errors. */
+  errorText?: (error: unknown) => string;
+};
+
+type Block = 'text' | 'reasoning';
+/** Whether a text streams, or was ended with its step and may go on in another part. */
+type TextState = { step: number; isCut: boolean };
+
+const UNREADABLE = '[unreadable]';
+
+/**
+ * Chunks, as somebody's generator gives them → chunks, in an order that no client dies of.
+ *
+ * Owns what is open: texts and reasoning by the source's own ids, tool calls, the step. What can be
+ * mended is mended and passed on, the rest is left out; both are counted. Without a fault, what
+ * comes out is what went in.
+ */
+export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Translator<Chunk> {
+  const stats: TranslatorStats = { unknown: {}, malformed: {} };
+  const texts = { text: new Map<string, TextState>(), reasoning: new Map<string, TextState>() };
+  const calls = createCalls();
+  const ended = new Set<string>();
+  /** Questions nobody has answered, by the ids of their parts. */
+  const questions = new Map<string, Wire>();
+  const fit = createDowngrade(7);
+  let out: Chunk[] = [];
+  let isStarted = false;
+  let isInStep = false;
+  let step = 0;
+  let isEnded = false;
+  /** Nothing that still comes is the source's fault then. */
+  let isEndedByUs = false;
+  /** What the source itself ended the turn with. */
+  let lastWord: string | undefined;
+
+  /** An ordinary delta of an open text needs no second look. */
+  function isPlainDelta(event: unknown): event is TextDeltaChunk | ReasoningDeltaChunk {
+    try {
+      const { type } = event as Wire;
+      if (type !== 'text-delta' && type !== 'reasoning-delta') return false;
+      const { id, delta } = event as Wire;
+      if (typeof id !== 'string' || typeof delta !== 'string') return false;
+      const state = (type === 'text-delta' ? texts.text : texts.reasoning).get(id);
+      if (!state || state.isCut || Object.getPrototypeOf(event) !== Object.prototype) return false;
+      let fields = 0;
+      for (const _ in event as object) fields++;
+      return fields === 3;
+    } catch {
+      return false;
+    }
+  }
+
+  function start(chunk: Wire = { type: 'start' }): void {
+    isStarted = true;
+    const messageId = chunk.messageId || options.messageId || createId();
+    write(chunk.messageId === messageId ? chunk : { ...chunk, messageId });
+  }
+
+  /** A copy: a source may go on writing into what it gave, and a log tells it again later. */
+  function write(chunk: Wire): void {
+    out.push(copyOf(chunk) as Chunk);
+  }
+
+  function endText(kind: Block, id: string): void {
+    write({ type: `${kind}-end`, id });
+  }
+
+  /** At a step's end a client lets go of its texts, so they end first; they may go on later. */
+  function cutTexts(kind: Block): void {
+    for (const [id, state] of texts[kind]) {
+      if (!state.isCut) endText(kind, id);
+      state.isCut = true;
+    }
+  }
+
+  /** A text of the step goes with it; one from before stays on the screen and must end. */
+  function resetTexts(kind: Block): void {
+    for (const [id, state] of texts[kind]) {
+      if (!state.isCut && state.step !== step) endText(kind, id);
+    }
+    texts[kind].clear();
+  }
+
+  /** True where the chunk is taken as it is. */
+  function takeText(kind: Block, chunk: Wire): boolean {
+    const open = texts[kind];
+    const id = chunk.id as string;
+    const state = open.get(id);
+    if (chunk.type === `${kind}-start`) {
+      const isOpen = state !== undefined && !state.isCut;
+      // The first of two would seem to stream for ever.
+      if (isOpen) endText(kind, id);
+      open.set(id, { step, isCut: false });
+      write(chunk);
+      return !isOpen;
+    }
+    if (chunk.type === `${kind}-end`) {
+      open.delete(id);
+      ended.add(`${kind} ${id}`);
+      if (state && !state.isCut) write(chunk);
+      return state !== undefined;
+    }
+    // What was ended stays ended; what was never begun begins now.
+    if (!state && ended.has(`${kind} ${id}`)) return false;
+    if (!state || state.isCut) {
+      open.set(id, { step, isCut: false });
+      write({ type: `${kind}-start`, id });
+    }
+    write(chunk);
+    return true;
+  }
+
+  /** Metadata is merged into what was there, which only an object can be. */
+  function takeMetadata(chunk: Wire): Wire {
+    const { messageMetadata, ...rest } = chunk;
+    return messageMetadata == null || isObject(messageMetadata) ? chunk : rest;
+  }
+
+  function seeQuestion(chunk: Wire): void {
+    const { id, data } = chunk;
+    if (!isObject(data)) return;
+    const key = id ?? data.questionId;
+    if (typeof key !== 'string') return;
+    if ((data.status ?? 'open') === 'open') questions.set(key, chunk);
+    else {
+      questions.delete(key);
+      calls.settleApproval(key);
+    }
+  }
+
+  /** True where the chunk is taken as it is. */
+  function take(type: string, chunk: Wire): boolean {
+    if (type.startsWith('text-')) return takeText('text', chunk);
+    if (type.startsWith('reasoning-') && type !== 'reasoning-file') {
+      return takeText('reasoning', chunk);
+    }
+    if (type.startsWith('tool-')) {
+      const taken = calls.take(chunk);
+      if (taken) write(taken);
+      return taken === chunk || (taken !== undefined && type.startsWith('tool-output-'));
+    }
+    switch (type) {
+      case 'data-question':
+        seeQuestion(chunk);
+        break;
+      case 'message-metadata': {
+        const taken = takeMetadata(chunk);
+        if (taken === chunk) write(chunk);
+        return taken === chunk;
+      }
+      case 'start-step':
+        isInStep = true;
+        step++;
+        calls.startStep();
+        break;
+      case 'finish-step':
+        cutTexts('text');
+        cutTexts('reasoning');
+        isInStep = false;
+        calls.finishStep();
+        break;
+      case 'reset-step':
+        resetTexts('text');
+        resetTexts('reasoning');
+        calls.resetStep();
+        break;
+      case 'finish': {
+        const taken = takeMetadata(chunk);
+        close((accumulator) => accumulator.closeParts(true));
+        write(taken);
+        return taken === chunk;
+      }
+      case 'error':
+        end({ status: 'failed', message: chunk.errorText as string });
+        return true;
+      case 'abort': {
+        write(chunk);
+        const { reason } = chunk as { reason?: string };
+        end({ status: 'stopped', ...(reason === undefined ? undefined : { reason }) });
+        return true;
+      }
+    }
+    write(chunk);
+    return true;
+  }
+
+  /** Ends what is open, in the accumulator's order and with its words, then the turn. */
+  function close(
+    how: (accumulator: ReturnType<typeof createAccumulatorCore>['accumulator']) => void,
+    isPausing = false,
+  ): void {
+    cutTexts('text');
+    cutTexts('reasoning');
+    for (const chunk of isPausing ? [] : questions.values()) {
+      write({ ...chunk, data: { ...(chunk.data as object), status: 'withdrawn' } });
+    }
+    const { accumulator, internals } = createAccumulatorCore('');
+    accumulator.start();
+    if (isInStep) accumulator.startStep();
+    for (const [id, call] of calls.open()) internals.openTools.set(id, call);
+    accumulator.take();
+    how(accumulator);
+    out.push(...accumulator.take());
+    isEnded = true;
+  }
+
+  function end(outcome: TurnOutcome | undefined): void {
+    const said = outcome?.status === 'failed' ? outcome.message : undefined;
+    const text = said === undefined ? undefined : toShownText(said, options.errorText);
+    close((accumulator) => accumulator.end(outcome, {}, text), outcome?.status === 'paused');
+  }
+
+  /** What is wrong with the chunk, if something is. */
+  function read(event: unknown, given: Wire, type: string): keyof TranslatorStats | undefined {
+    if (shapeOf(type) === undefined) return 'unknown';
+    const fitted = fit(given as Chunk)[0] as Wire | undefined;
+    if (!fitted) return 'malformed';
+    let isSound = given === event && isSame(given, fitted);
+    if (!isStarted && type === 'start') {
+      const taken = takeMetadata(fitted);
+      start(taken);
+      isSound &&= taken === fitted;
+    } else {
+      if (!isStarted) start();
+      isSound = type !== 'start' && take(type, fitted) && isSound;
+    }
+    return isSound ? undefined : 'malformed';
+  }
+
+  /** What follows the source's own end is its fault, but for the closings that servers send. */
+  function readLate(type: string): keyof TranslatorStats | undefined {
+    const isClosing = type === 'finish' || type === 'finish-step';
+    return isEndedByUs || (lastWord !== 'finish' && isClosing) ? undefined : 'malformed';
+  }
+
+  return {
+    stats,
+    get ended() {
+      return isEnded;
+    },
+    push(event) {
+      if (isStarted && !isEnded && isPlainDelta(event)) {
+        // Never the source's own object: it may be written into and given again.
+        const { type, id, delta } = event;
+        return [{ type, id, delta }];
+      }
+      out = [];
+      let type = '(no type)';
+      let problem: keyof TranslatorStats | undefined = isEndedByUs ? undefined : 'malformed';
+      try {
+        const given = toPlain(event);
+        if (typeof given?.type === 'string') {
+          type = given.type;
+          problem = isEnded ? readLate(type) : read(event, given, type);
+          if (isEnded) lastWord ??= type;
+        }
+      } catch {
+        // A proxy or a getter of somebody else's chunk threw: the rest of the turn is still good.
+      }
+      if (problem) countSkipped(stats, problem, type);
+      return out;
+    },
+    end(outcome) {
+      out = [];
+      if (isEnded) return out;
+      isEndedByUs = true;
+      if (!isStarted) start();
+      end(outcome);
+      return out;
+    },
+  };
+}
+
+/**
+ * The chunk itself where JSON can carry it, else a copy in which it can; field by field, so that
+ * one bad value costs no more than itself.
+ */
+function toPlain(event: unknown): Wire | undefined {
+  if (!isObject(event)) return undefined;
+  if (toJsonSafe(event) === event) return event;
+  const copy: Wire = {};
+  for (const key of Object.keys(event)) {
+    if (key === '__proto__' || key === 'constructor') continue;
+    let value: unknown = UNREADABLE;
+    try {
+      value = event[key];
+    } catch {
+      // Its getter threw.
+    }
+    if (value !== undefined) copy[key] = toJsonSafe(value);
+  }
+  return copy;
+}
+
+function copyOf(chunk: Wire): Wire {
+  try {
+    return structuredClone(chunk);
+  } catch {
+    // In it is a proxy, as reactive stores hand out: plain data to look at, but nothing to clone.
+    return JSON.parse(JSON.stringify(chunk));
+  }
+}
+
+/** Whether all that was said is still there; a field without a value says nothing. */
+function isSame(given: Wire, fitted: Wire): boolean {
+  if (given === fitted) return true;
+  for (const key of Object.keys(given)) {
+    if (given[key] !== undefined && given[key] !== fitted[key]) return false;
+  }
+  return true;
+}
