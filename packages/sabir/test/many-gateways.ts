@@ -2,6 +2,7 @@
  * Several gateways behind no balancer in particular: each with its own server, its own clients of one
  * Redis and its own way to one agent, so that any of these can be taken from it.
  */
+
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
@@ -17,6 +18,7 @@ import {
 import { serve } from '../src/platforms/node/serve.ts';
 import type { AgentDriver, DriverEvent, DriverPrompt } from '../src/sessions/index.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
+import type { TurnLog } from '../src/turns/log.ts';
 import { type RedisTurnLogOptions, redisTurnLog } from '../src/turns/redis/index.ts';
 import type { Upstream, User } from '../src/turns/upstream.ts';
 import { createLogSpy, createUser, eventually } from './gateway-client.ts';
@@ -28,7 +30,6 @@ import {
   type TransportLike,
 } from './real-clients.ts';
 import { CLIENT_KINDS, openClient } from './redis-clients.ts';
-import type { RedisLog } from './redis-gateways.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 import { type ChainOptions, startSessionChain } from './session-chain.ts';
 
@@ -112,7 +113,7 @@ async function openBox(given: BoxOptions) {
   const log = redisTurnLog({
     ...{ client, prefix, leaseMs: LEASE_MS, logger: spy.logger },
     ...options.log,
-  }) as RedisLog;
+  }) as TurnLog;
   let isDead = false;
   const gateway = createChatGateway({
     ...{ upstream, log, logger: spy.logger },

@@ -5,8 +5,7 @@ import { type RedisTurnLogOptions, redisTurnLog } from '../src/turns/redis/index
 import { type ClientKind, type OpenClient, openClient } from './redis-clients.ts';
 import { hasRedis } from './redis-server.ts';
 
-export type RedisLog = Required<Omit<TurnLog, 'limits'>>;
-export type Gateway = { log: RedisLog; client: OpenClient['client'] };
+export type Gateway = { log: TurnLog; client: OpenClient['client'] };
 
 /** For titles: why nothing is tested. */
 export const IF_REDIS = hasRedis ? '' : ' (left out: there is no redis-server)';
@@ -33,7 +32,7 @@ export function useGateways(kind: ClientKind, port: () => number) {
       retryMs?: number,
     ): Promise<(typeof opened)[number]> {
       const { client, close } = await openClient(kind, at, retryMs);
-      const log = redisTurnLog({ client, prefix, ...options }) as RedisLog;
+      const log = redisTurnLog({ client, prefix, ...options });
       const gateway = {
         ...{ log, client },
         async close() {

@@ -44,7 +44,7 @@ export function describeTurnLog(
 
   describe(`${name} as a turn log`, () => {
     afterEach(async () => {
-      for (const log of opened.splice(0)) await log.close?.();
+      for (const log of opened.splice(0)) await log.close();
     });
     describe('begins turns', () => describeBeginning(suite));
     describe('is read', () => describeTurnLogReading(suite));

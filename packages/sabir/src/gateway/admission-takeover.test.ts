@@ -18,6 +18,7 @@ function createSharedLog() {
   let adopt: (orphan: OrphanedTurn) => Promise<boolean> = async () => false;
   const shared: TurnLog = {
     ...log,
+    outlivesProcess: true,
     onOrphan(given) {
       adopt = given;
       return () => undefined;

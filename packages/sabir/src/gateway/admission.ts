@@ -12,7 +12,7 @@ import {
 } from '../core/errors.ts';
 import type { MetricRegistry } from '../core/metrics.ts';
 import { within } from '../core/within.ts';
-import type { AnyTurnLog } from '../turns/log.ts';
+import type { TurnLog } from '../turns/log.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 
 /** Who a limit counts for: a signed-in user, or the address of a request on a public route. */
@@ -63,7 +63,7 @@ export function createAdmission(
   limits: GatewayLimits,
   timing: Pick<GatewayTiming, 'bodyMs' | 'publicBodyMs'>,
   registry: MetricRegistry,
-  logLimits: AnyTurnLog['limits'] = {},
+  logLimits: TurnLog['limits'] = {},
 ) {
   const turns = createTally();
   const viewers = createTally();

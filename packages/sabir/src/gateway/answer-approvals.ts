@@ -1,5 +1,5 @@
 import { SabirError, UPSTREAM_UNREACHABLE } from '../core/errors.ts';
-import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import { hasExpired } from '../turns/question.ts';
 import { type Answering, checkAnswerer } from './answer-question.ts';
 import { type Approvals, readApprovals } from './approvals.ts';
@@ -22,7 +22,7 @@ export type Continuation = {
 type Left = { left: TurnInfo };
 
 type ApprovalAnsweringOptions = {
-  log: AnyTurnLog;
+  log: TurnLog;
   runner: TurnRunner;
   answering: Answering;
   restoring: Restoring;

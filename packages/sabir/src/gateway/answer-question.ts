@@ -8,7 +8,7 @@ import {
 } from '../core/errors.ts';
 import { mayAnswer } from '../core/roles.ts';
 import { withoutContent } from '../core/without-content.ts';
-import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
 import { hasExpired, type Question, questionOf } from '../turns/question.ts';
 import type { Admitted } from './access.ts';
 
@@ -42,7 +42,7 @@ export type Answering = ReturnType<typeof createAnswering>;
  * wins, for all viewers. The log takes no second one, since a source may put an answer into other
  * words than it was given in.
  */
-export function createAnswering(log: AnyTurnLog) {
+export function createAnswering(log: TurnLog) {
   /** Gives it to whoever runs the turn, if it is the first; whether it counts, the log tells. */
   async function handOver(
     { turnId }: TurnInfo,

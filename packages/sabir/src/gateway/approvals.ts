@@ -1,5 +1,5 @@
 import { isObject } from '../core/chunk-shapes.ts';
-import type { AnyTurnLog, LoggedChunk } from '../turns/log.ts';
+import type { LoggedChunk, TurnLog } from '../turns/log.ts';
 import { type Question, questionOf } from '../turns/question.ts';
 
 /** A request for an approval, and the end of the step it was made in. */
@@ -133,7 +133,7 @@ export function trackApprovals({
  * when that takes too long.
  */
 export async function readApprovals(
-  log: AnyTurnLog,
+  log: TurnLog,
   turnId: string,
   { isEnough = () => true, ms = READ_MS }: { isEnough?: IsEnough; ms?: number } = {},
 ): Promise<Approvals> {

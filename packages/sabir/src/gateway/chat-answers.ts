@@ -1,5 +1,5 @@
 import { SabirError, SHUTTING_DOWN } from '../core/errors.ts';
-import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
 import {
   type AnsweringPost,
   type Continuation,
@@ -12,7 +12,7 @@ import type { TurnRunner } from './turn-runner.ts';
 import type { Visit } from './visit.ts';
 
 type ChatAnswersOptions = {
-  log: AnyTurnLog;
+  log: TurnLog;
   runner: TurnRunner;
   restoring: Restoring;
   /** The turns of a chat that may have asked. */

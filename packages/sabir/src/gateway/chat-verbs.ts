@@ -13,7 +13,7 @@ import { mayAnswer } from '../core/roles.ts';
 import type { Channel, Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
-import type { Answer, AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
 import type { Question } from '../turns/question.ts';
 import { hasContractEvents } from '../wires/contract/frames.ts';
 import { mayStop } from './access.ts';
@@ -41,7 +41,7 @@ import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
 
 type ChatVerbsOptions = {
-  log: AnyTurnLog;
+  log: TurnLog;
   runner: TurnRunner;
   viewers: Viewers;
   owed: OwedReplays;

@@ -1,9 +1,8 @@
 import type { Chunk } from '../core/chunks.ts';
 import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
 import { chunkBytes, OVERHEAD_BYTES } from '../turns/chunk-bytes.ts';
-import type { AnyTurnLog, LoggedChunk, TurnInfo } from '../turns/log.ts';
+import type { LoggedChunk, TurnInfo, TurnLog } from '../turns/log.ts';
 import type { Bytes, WireEncoder } from '../wires/wire-encoder.ts';
-import { findTurn } from './find-turn.ts';
 import { createFlushPace, type FlushPace } from './flush-pace.ts';
 import { createPieces, type Pieces } from './pieces.ts';
 
@@ -50,7 +49,7 @@ type Group = { encoder: WireEncoder; viewers: Set<TailViewer> };
 const CROWD = 32;
 
 type FanoutOptions = {
-  log: AnyTurnLog;
+  log: TurnLog;
   turn: TurnInfo;
   pace: FlushPace;
   onError(error: unknown): void;
@@ -144,7 +143,7 @@ export class Fanout {
   /** Whether the turn has ended, and not only its log. */
   async isEnded(): Promise<boolean> {
     const { log, turn } = this.#options;
-    return (await findTurn(log, turn.turnId, turn))?.outcome !== undefined;
+    return (await log.get(turn.turnId))?.outcome !== undefined;
   }
 
   #viewers(): TailViewer[] {
@@ -219,7 +218,7 @@ export function passedAfter(
 export type Fanouts = ReturnType<typeof createFanouts>;
 
 /** The turns that have viewers in this process. */
-export function createFanouts(log: AnyTurnLog, onError: (turnId: string, error: unknown) => void) {
+export function createFanouts(log: TurnLog, onError: (turnId: string, error: unknown) => void) {
   const fanouts = new Map<string, Fanout>();
   const pace = createFlushPace();
   const pieces: Pieces = createPieces();

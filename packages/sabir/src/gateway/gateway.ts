@@ -80,7 +80,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       owed.name(planned, messageId);
     },
   });
-  const sleepWatch = log.onOrphan && createSleepWatch();
+  const sleepWatch = log.outlivesProcess ? createSleepWatch() : undefined;
   const audit = createChatAudit(options.onAudit, logger);
   const { accessCheckMs } = timing;
   const streams = createOpenStreams({ guard, accessCheckMs, logger });
@@ -127,11 +127,11 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   async function stopUnwatched(turnId: string): Promise<void> {
     try {
       const here = runner.turnHere(turnId);
-      const kept = here ? undefined : await log.get?.(turnId);
+      const kept = here ? undefined : await log.get(turnId);
       const { sessionId, chatId } = here?.prompt ?? kept ?? {};
       // Whoever reloads may have come to another gateway. Asked first: the next one reads it as well,
       // and of two gateways that were left at once each would take the other for a viewer.
-      if (await log.isReadElsewhere?.(turnId)) return;
+      if (await log.isReadElsewhere(turnId)) return;
       if (await isWaiting(turnId, (here ?? kept)?.lastSeq)) return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
       if (!(await log.command(turnId, stop))) return;
@@ -234,7 +234,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     viewers.close();
     streams.close();
     sleepWatch?.close();
-    if (!options.log) await log.close?.();
+    if (!options.log) await log.close();
   }
 
   return {

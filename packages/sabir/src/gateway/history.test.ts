@@ -164,7 +164,8 @@ describe('an answer that ended between history and resume', () => {
   ])('after %d ms: %d', async (ms, status) => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
-    const { carl } = await endInBetween({ log: memoryTurnLog({ retentionMs: 600_000 }) });
+    const log = memoryTurnLog({ retentionMs: 600_000, elapsed: Date.now });
+    const { carl } = await endInBetween({ log });
     vi.setSystemTime(Date.now() + ms);
     expect((await carl.resume()).status).toBe(status);
   });

@@ -7,12 +7,12 @@ export {
 } from '../sources/ai-sdk/upstream.ts';
 export type {
   Answer,
-  AnyTurnLog as TurnLog,
   BeginTurn,
   LoggedChunk,
   Stop,
   TurnCommand,
   TurnInfo,
+  TurnLog,
   TurnWriter,
 } from '../turns/log.ts';
 export { type MemoryTurnLogOptions, memoryTurnLog } from '../turns/memory.ts';

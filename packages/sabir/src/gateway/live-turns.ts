@@ -1,4 +1,4 @@
-import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import { readApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
 import type { TurnRunner } from './turn-runner.ts';
@@ -12,17 +12,9 @@ export type LiveTurn = { turn: TurnInfo; waitsFor: 'an answer' | 'others' | unde
 const RANKS = { 'an answer': 1, others: 2 } as const;
 
 /** The turns of a chat that have not ended, whichever gateway they run in. */
-export function createLiveTurns(log: AnyTurnLog, runner: TurnRunner) {
+export function createLiveTurns(log: TurnLog, runner: TurnRunner) {
   async function findAll({ logSession, chatId }: Place): Promise<TurnInfo[]> {
-    const here = runner.liveIn({ logSession, chatId });
-    const found = await Promise.all(here.map((id) => runner.find(id, { logSession, chatId })));
-    const kept = log.live
-      ? await log.live(logSession, chatId)
-      : [await log.latest(logSession, chatId)];
-    const elsewhere = kept.filter((turn) => turn && !here.includes(turn.turnId));
-    return [...found, ...elsewhere].filter(
-      (turn) => turn !== undefined && !turn.outcome,
-    ) as TurnInfo[];
+    return log.live(logSession, chatId);
   }
 
   /** What is not known here, the log tells. Asked only where it makes a difference. */

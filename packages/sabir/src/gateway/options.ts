@@ -2,7 +2,7 @@ import type { AuditEvent } from '../core/audit.ts';
 import type { MetricRegistry } from '../core/metrics.ts';
 import type { Role } from '../core/roles.ts';
 import type { Logger } from '../core/translator.ts';
-import type { AnyTurnLog } from '../turns/log.ts';
+import type { TurnLog } from '../turns/log.ts';
 import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
 import type { Cors } from './cors.ts';
@@ -182,7 +182,7 @@ export interface ChatGatewayOptions {
   /** Who answers: one for all sessions, or one for each. */
   upstream: UpstreamOption;
   /** Where turns are kept. Default: in this process. */
-  log?: AnyTurnLog;
+  log?: TurnLog;
   /** Who asks; null for nobody: the answer is 401. See `jwtAuth`. */
   authenticate(request: Request): Promise<User | null> | User | null;
   /** What they may do in a session; null for nothing, or no such session: the answer is 404. */

@@ -2,9 +2,7 @@ import type { SharedNotes } from '../turns/log.ts';
 
 /** How long a page may take between asking for the history and for the running answer. */
 const OWED_MS = 60_000;
-const MAX_OWED = 10_000;
-/** As many pages as one person is likely to open at once. */
-const MAX_PAGES = 20;
+const MAX_PLANNED = 10_000;
 /** A debt is for one of a history's last answers. */
 const MAX_SETTLED = 20;
 
@@ -15,7 +13,7 @@ export type OwedReplays = ReturnType<typeof createOwedReplays>;
  * in between, the resume finds nothing running: then the page is owed the whole turn all the same.
  * Gateways that share a log share their debts, since a page may come to any of them.
  */
-export function createOwedReplays(notes: SharedNotes = localNotes()) {
+export function createOwedReplays(notes: SharedNotes) {
   /** What a turn's message was to be called, by what its source has called it. */
   const planned = new Map<string, string>();
   const nameOf = (userId: string, messageId: string) => JSON.stringify([userId, messageId]);
@@ -27,7 +25,7 @@ export function createOwedReplays(notes: SharedNotes = localNotes()) {
     name(messageId: string, named: string): void {
       if (named === messageId) return;
       const oldest = planned.keys().next().value;
-      if (planned.size >= MAX_OWED && oldest !== undefined) planned.delete(oldest);
+      if (planned.size >= MAX_PLANNED && oldest !== undefined) planned.delete(oldest);
       planned.set(named, messageId);
     },
     /**
@@ -41,29 +39,5 @@ export function createOwedReplays(notes: SharedNotes = localNotes()) {
     /** Pays one of them, if there is one to pay. */
     take: (userId: string, messageId: string): Promise<boolean> =>
       notes.take(nameOf(userId, messageId)),
-  };
-}
-
-/** Those of one process. */
-function localNotes(now: () => number = Date.now): SharedNotes {
-  /** Until when, for each of them. */
-  const notes = new Map<string, number[]>();
-  return {
-    async add(name, ms) {
-      const kept = notes.get(name) ?? [];
-      const oldest = notes.keys().next().value;
-      if (notes.size >= MAX_OWED && oldest !== undefined) notes.delete(oldest);
-      notes.set(name, [...kept.slice(1 - MAX_PAGES), now() + ms]);
-    },
-    async take(name) {
-      const due = notes.get(name)?.filter((until) => until > now()) ?? [];
-      const isThere = due.shift() !== undefined;
-      if (due.length > 0) notes.set(name, due);
-      else notes.delete(name);
-      return isThere;
-    },
-    async clear(names) {
-      for (const name of names) notes.delete(name);
-    },
   };
 }

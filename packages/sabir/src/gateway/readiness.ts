@@ -3,11 +3,11 @@ import type { MetricRegistry } from '../core/metrics.ts';
 import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
-import type { AnyTurnLog } from '../turns/log.ts';
+import type { TurnLog } from '../turns/log.ts';
 import { json } from './responses.ts';
 
 type ReadinessOptions = {
-  log: AnyTurnLog;
+  log: TurnLog;
   registry: MetricRegistry;
   ready: (() => Promise<readonly string[]> | readonly string[]) | undefined;
   isClosing(): boolean;

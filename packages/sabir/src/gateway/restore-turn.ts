@@ -2,7 +2,7 @@ import { SabirError, UPSTREAM_UNREACHABLE } from '../core/errors.ts';
 import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
-import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import type { User, WaitingTurn } from '../turns/upstream.ts';
 import { type Approvals, type IsEnough, readApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
@@ -12,7 +12,7 @@ import { chatKeyOf, type TurnRunner } from './turn-runner.ts';
 import type { Visit } from './visit.ts';
 
 type RestoringOptions = {
-  log: AnyTurnLog;
+  log: TurnLog;
   runner: TurnRunner;
   liveTurns: LiveTurns;
   timing: GatewayTiming;

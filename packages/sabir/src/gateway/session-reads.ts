@@ -8,7 +8,7 @@ import {
 import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
-import type { AnyTurnLog, TurnInfo } from '../turns/log.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import type { SessionLease } from '../turns/session-pool.ts';
 import type { UpstreamSession } from '../turns/upstream.ts';
 import type { Guard } from './access.ts';
@@ -28,7 +28,7 @@ import type { TurnRunner } from './turn-runner.ts';
 import { channelOf, type Visit } from './visit.ts';
 
 type SessionReadsOptions = {
-  log: AnyTurnLog;
+  log: TurnLog;
   runner: TurnRunner;
   owed: OwedReplays;
   guard: Guard;
@@ -127,7 +127,7 @@ export function createSessionReads(options: SessionReadsOptions) {
   /** The turns of a session that run in any gateway. */
   async function liveIn({ logs }: SessionPlace): Promise<TurnInfo[]> {
     const live = await Promise.all(
-      logs.map(async ({ logSession, chatId }) => (await log.live?.(logSession, chatId)) ?? []),
+      logs.map(({ logSession, chatId }) => log.live(logSession, chatId)),
     );
     return live.flat();
   }

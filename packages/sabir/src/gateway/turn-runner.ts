@@ -9,7 +9,7 @@ import { withoutContent } from '../core/without-content.ts';
 import type { TakenOver } from '../turns/catch-up.ts';
 import { closingsOf } from '../turns/closings.ts';
 import { createGroups } from '../turns/groups.ts';
-import type { AnyTurnLog, BeginTurn, OrphanedTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
+import type { BeginTurn, OrphanedTurn, TurnInfo, TurnLog, TurnWriter } from '../turns/log.ts';
 import { createSessionPool, type SessionLease, type SessionPool } from '../turns/session-pool.ts';
 import { runTurn } from '../turns/turn.ts';
 import type { FinishedTurn, Turn, TurnOptions } from '../turns/turn-options.ts';
@@ -17,7 +17,6 @@ import type { Prompt, SessionIdentity, User } from '../turns/upstream.ts';
 import type { Admission } from './admission.ts';
 import type { PromptPost } from './chat-post.ts';
 import { type Place, userCaller } from './chat-route.ts';
-import { findTurn } from './find-turn.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type {
   ChatGatewayOptions,
@@ -33,7 +32,7 @@ import { readOrigin, toOrigin } from './turn-origin.ts';
 type Beginning = PromptPost & { messageId?: string; isRestored?: true };
 
 export type TurnRunnerOptions = Omit<ChatGatewayOptions, 'metrics'> & {
-  log: AnyTurnLog;
+  log: TurnLog;
   timing: GatewayTiming;
   limits: GatewayLimits;
   metrics: GatewayMetrics;
@@ -45,7 +44,6 @@ export type TurnRunnerOptions = Omit<ChatGatewayOptions, 'metrics'> & {
 /** A turn that is to run here. */
 type Running = {
   writer: TurnWriter;
-  info: Omit<TurnInfo, 'turnId' | 'lastSeq' | 'startedAt'>;
   /** When the agent was asked, here. */
   startedAt: number;
   prompt: Omit<Prompt, 'turnId'>;
@@ -73,11 +71,7 @@ type Begun = {
 /** A place among the live turns, or why there is none. */
 type Slot = { release?: () => void; refusal?: SabirError };
 
-type LiveTurn = {
-  turn: Turn;
-  info: Omit<TurnInfo, 'lastSeq'>;
-  trace: TurnTrace | undefined;
-};
+type LiveTurn = { turn: Turn; trace: TurnTrace | undefined };
 
 /** Where a chat's turns are. */
 type Kept = Pick<Place, 'logSession' | 'chatId'>;
@@ -108,7 +102,6 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   const { log, timing, limits, metrics, admission, telemetry, logger } = options;
   const { keepUser = ({ id }: User) => ({ id }) } = options;
   const live = new Map<string, LiveTurn>();
-  const liveInChat = createGroups<string, string>();
   /** Those whose answer may be missing from a history: until `onFinish` has stored it. */
   const unstored = createGroups<string, Turn>();
   /** The ends of turns, `onFinish` included: it may still be storing when the turn has ended. */
@@ -116,7 +109,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   /** One for each agent: routes with the same one share its connections. */
   const pools = new Map<UpstreamOption, SessionPool>();
   let isClosing = false;
-  const stopAdopting = log.onOrphan?.(adopt);
+  const stopAdopting = log.onOrphan(adopt);
   const { code: closingCode, userMessage: closingMessage } = SHUTTING_DOWN;
   const closed = { status: 'failed', code: closingCode, message: closingMessage } as const;
 
@@ -188,7 +181,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   /** Whether this may be a message that was sent before, and begins nothing. */
   async function isKnown({ requestId }: Beginning, place: Place): Promise<boolean> {
     const { logSession, chatId } = place;
-    const live = (await log.live?.(logSession, chatId)) ?? [];
+    const live = await log.live(logSession, chatId);
     const turns = [...live, await log.latest(logSession, chatId)];
     return turns.some((turn) => turn?.requestId.startsWith(requestId));
   }
@@ -225,9 +218,9 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const trace = telemetry && traceTurn(telemetry, traced, logger);
     const { traceparent } = trace ?? {};
     const origin =
-      log.onOrphan &&
+      log.outlivesProcess &&
       toOrigin(route, { ...asked, ...(traceparent && { traceparent }) }, { role, keepUser });
-    const isKept = origin?.asked !== undefined;
+    const isKept = origin && origin.asked !== undefined;
     const info: BeginTurn = {
       ...{ sessionId: place.logSession, chatId, requestId: post.requestId, messageId },
       ...(isRepeat && { isRepeat }),
@@ -263,7 +256,6 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     runHere({
       ...{
         writer,
-        info: known,
         startedAt,
         prompt,
         role,
@@ -279,7 +271,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   }
 
   function runHere(running: Running): void {
-    const { writer, info, startedAt, prompt, upstream, requestId, takenOver, isKept } = running;
+    const { writer, startedAt, prompt, upstream, requestId, takenOver, isKept } = running;
     const { trace } = running;
     const { turnId } = writer;
     const { sessionId, chatId, user, isRestored } = prompt;
@@ -291,9 +283,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const forget = () => {
       if (live.get(turnId)?.turn !== turn) return;
       live.delete(turnId);
-      liveInChat.delete(prompt.chatKey, turnId);
     };
-    const turnOptions: TurnOptions<AnyTurnLog> = {
+    const turnOptions: TurnOptions = {
       log,
       writer: trace?.watch(writer) ?? writer,
       timing,
@@ -354,8 +345,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       },
     };
     const turn = trace ? trace.run(() => runTurn(turnOptions)) : runTurn(turnOptions);
-    live.set(turnId, { turn, info: { ...info, turnId, startedAt }, trace });
-    liveInChat.add(prompt.chatKey, turnId);
+    live.set(turnId, { turn, trace });
     unstored.add(sessionId, turn);
     const end = turn.done.then(() => {
       unstored.delete(sessionId, turn);
@@ -371,14 +361,12 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     metrics.takeovers.add();
     const { sessionId, route, user, role, channel, isRestored, asked, traceparent } = kept;
     const { text = '', attachments = [], body = {} } = asked ?? {};
-    const { turnId: _, lastSeq, startedAt: __, ...info } = turn;
-    const { chatId, messageId } = info;
-    const chatKey = chatKeyOf({ logSession: info.sessionId, chatId });
+    const { lastSeq, chatId, messageId } = turn;
+    const chatKey = chatKeyOf({ logSession: turn.sessionId, chatId });
     const startedAt = Date.now();
     const traced = { route, sessionId, chatId, startedAt, takenOverFrom: traceparent };
     runHere({
       writer,
-      info,
       role,
       startedAt,
       trace: telemetry && traceTurn(telemetry, traced, logger),
@@ -407,22 +395,12 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     return (own ? own.upstream : undefined) ?? options.upstream;
   }
 
-  /** What is known here of a turn that is running here. */
-  function liveInfo(turnId: string): TurnInfo | undefined {
-    const found = live.get(turnId);
-    return found && { ...found.info, lastSeq: found.turn.lastSeq };
-  }
-
   return {
     begin,
     lease,
     /** A turn of this chat by its id; one that is not in it is not there. */
     async find(turnId: string, { logSession: sessionId, chatId }: Kept) {
-      const kept = await findTurn(log, turnId, { sessionId, chatId });
-      const here = live.get(turnId);
-      // Its beginning is told to viewers: by one clock, whichever of the two is asked later.
-      if (kept && here) here.info.startedAt = kept.startedAt;
-      const found = kept ?? liveInfo(turnId);
+      const found = await log.get(turnId);
       return found?.sessionId === sessionId && found.chatId === chatId ? found : undefined;
     },
     /** No new turn or history of this person uses a connection that is open now. */
@@ -432,8 +410,6 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     get isClosing() {
       return isClosing;
     },
-    /** The turns of a chat that are running here; the oldest first. */
-    liveIn: (chat: Kept): string[] => liveInChat.get(chatKeyOf(chat)),
     /** A turn that is running here. */
     turnHere: (turnId: string): Turn | undefined => live.get(turnId)?.turn,
     /** The trace of a turn that is running here, if telemetry is on. */
@@ -442,7 +418,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     /** Waits a while for what runs, then ends it: whoever comes back later is told what happened. */
     async close(): Promise<void> {
       isClosing = true;
-      stopAdopting?.();
+      stopAdopting();
       // Whoever shares the log goes on with what it can, and nobody notices.
       const handOver = () => [...live.values()].map(({ turn }) => turn.handOver());
       await allWithin(timing.shutdownMs, handOver());

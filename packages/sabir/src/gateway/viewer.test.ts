@@ -273,7 +273,7 @@ describe('an end that is not the turn’s', () => {
     const reading = viewer.readAll();
     if (said.length > 0) await turn.writer.append(said);
     await nextTick();
-    await turn.log.close?.();
+    await turn.log.close();
     await reading;
     expectFarewell(viewer, 'shutting-down');
     expect(viewer.chunks().filter(({ type }) => type === 'start')).toHaveLength(1);

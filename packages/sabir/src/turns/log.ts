@@ -94,15 +94,11 @@ export interface SharedNotes {
  *
  * `test/turn-log-conformance.ts` checks all of it.
  */
-export interface AnyTurnLog {
+export interface TurnLog {
   begin(info: BeginTurn): Promise<{ writer: TurnWriter } | { existing: TurnInfo }>;
   /** The turn that was begun last in this chat, live or retained. */
   latest(sessionId: string, chatId: string): Promise<TurnInfo | undefined>;
-  /**
-   * A turn by its id. Optional: without it a cursor finds the latest turn of its chat, and what runs
-   * in this process, and no other.
-   */
-  get?(turnId: string): Promise<TurnInfo | undefined>;
+  get(turnId: string): Promise<TurnInfo | undefined>;
   /**
    * Everything after `after`, in batches: what is there in one, then what comes as it comes. Ends
    * with the turn, when `signal` aborts, and at once for a turn that is unknown. With `batchBytes`,
@@ -117,48 +113,47 @@ export interface AnyTurnLog {
   command(turnId: string, command: TurnCommand): Promise<boolean>;
   /**
    * The turns of a chat that have not ended, wherever they run, or those of all chats of a session;
-   * the oldest first. Optional: without it only the latest of a chat is known beside those that run
-   * in this process.
+   * the oldest first.
    */
-  live?(sessionId: string, chatId?: string): Promise<TurnInfo[]>;
-  /** What is held of the log's own limits, by their names: the gateway shows them among its metrics. */
-  readonly limits?: Readonly<Record<string, LimitUse>>;
-  /** What several processes have to know together beside turns, for a while. Only where they share. */
-  readonly notes?: SharedNotes;
-  /** Whether another process reads this turn. Only for logs that several processes share. */
-  isReadElsewhere?(turnId: string): Promise<boolean>;
+  live(sessionId: string, chatId?: string): Promise<TurnInfo[]>;
+  /** How much of the log's own limits is used, by their names: the gateway shows them among its metrics. */
+  readonly limits: Readonly<Record<string, LimitUse>>;
+  /** What the gateways of one log have to know together beside turns, for a while. */
+  readonly notes: SharedNotes;
   /**
-   * Whoever notices a turn whose writer has gone gives it to `adopt` first: one that says true sees
-   * to its end, and what is not adopted is ended as lost. Gives what takes it back. Only for logs
-   * that several processes share; they look for such turns by themselves, viewers or none.
+   * Turns outlive the process that writes them, and another one can take them over. Where they do not, a turn
+   * whose writer is gone is lost, and `onOrphan` never calls back.
    */
-  onOrphan?(adopt: (orphan: OrphanedTurn) => Promise<boolean>): () => void;
-  /** Lets go of everything. Readers end. */
-  close?(): Promise<void>;
-}
-
-/** One that finds every turn it keeps. */
-export interface TurnLog extends AnyTurnLog {
-  get(turnId: string): Promise<TurnInfo | undefined>;
+  readonly outlivesProcess: boolean;
+  /** Whether another process reads this turn. */
+  isReadElsewhere(turnId: string): Promise<boolean>;
+  /**
+   * Offers every turn whose writer is gone to `adopt`: if that resolves to true, the adopter continues or ends the
+   * turn. The log ends a turn that is not adopted as lost. The log looks for such turns by itself, viewers or none.
+   * Returns a function that ends the subscription.
+   */
+  onOrphan(adopt: (orphan: OrphanedTurn) => Promise<boolean>): () => void;
+  /** Releases everything the log holds. Readers end. */
+  close(): Promise<void>;
 }
 
 export interface TurnWriter {
   readonly turnId: string;
-  /** How often `append` or `renew` has to be heard at least. Every two seconds unless set. */
-  readonly renewMs?: number;
-  /** False when the lease has run out, as far as is known here: somebody else may have the turn. */
-  readonly isHeld?: boolean;
+  /** The longest time between two calls of `append` or `renew`. */
+  readonly renewMs: number;
+  /** False when the lease has run out, as far as this process knows: another one may own the turn. */
+  readonly isHeld: boolean;
   /**
    * Resolves with the number of the last chunk once the store has all of them. `mark` is kept in the
-   * same step, for whoever goes on with the turn when this writer is gone.
+   * same step, for the process that takes the turn over when this writer is gone.
    */
   append(chunks: Chunk[], mark?: number): Promise<number>;
   /** Extends the lease of a turn that has nothing to write. */
   renew(): Promise<void>;
   /** Ends when the turn has ended. */
   commands(): AsyncIterable<TurnCommand>;
-  /** Gives the turn up without ending it: somebody else who shares the log goes on with it. */
-  release?(): Promise<void>;
+  /** Gives up the lease without ending the turn, so that another process can take the turn over at once. */
+  release(): Promise<void>;
   /** The turn has ended; what closes it is written already. Later calls do nothing. */
   close(outcome: TurnOutcome): Promise<void>;
 }

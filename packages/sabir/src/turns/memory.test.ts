@@ -32,7 +32,7 @@ describe('memory', () => {
     const ended = await beginTurn(log);
     await ended.close(FINISHED);
     expect(timers()).toBe(before);
-    await log.close?.();
+    await log.close();
   });
 
   it('is free after retention', async () => {
@@ -91,7 +91,7 @@ describe('memory', () => {
     for (const other of others) expect(other.value).toBe(first?.value);
     await writer.append(CLOSING);
     expect(first?.value).toHaveLength(2);
-    await log.close?.();
+    await log.close();
   });
 
   it('gives two who ask one reader at once what follows each other', async () => {
@@ -120,7 +120,7 @@ describe('memory', () => {
       expect(count).toBe(1);
       await writer.close(FINISHED);
       expect(count).toBe(2);
-      await log.close?.();
+      await log.close();
     } finally {
       globalThis.setTimeout = set;
     }
@@ -145,7 +145,7 @@ describe('memory', () => {
     expect(await log.get(writer.turnId)).toBeDefined();
     time += 1;
     expect(await log.get(writer.turnId)).toBeUndefined();
-    await log.close?.();
+    await log.close();
   });
 
   it('forgets for good: what a forgotten request asks is asked anew', async () => {
@@ -153,7 +153,7 @@ describe('memory', () => {
     const same = request();
     await (await beginTurn(log, same)).close(FINISHED);
     expect(await log.begin(same)).toHaveProperty('writer');
-    await log.close?.();
+    await log.close();
   });
 
   it('goes back to an older turn of the chat when the latest is forgotten first', async () => {
@@ -162,13 +162,13 @@ describe('memory', () => {
     const newer = await beginTurn(log);
     await newer.close(FINISHED);
     expect((await log.latest('s', 'c'))?.turnId).toBe(older.turnId);
-    await log.close?.();
+    await log.close();
   });
 
   it('takes no turn once it is closed', async () => {
     const log = memoryTurnLog();
     const writer = await beginTurn(log);
-    await log.close?.();
+    await log.close();
     await expect(log.begin(request())).rejects.toMatchObject({ code: 'shutting-down' });
     await expect(writer.append(OPENING)).rejects.toMatchObject({ code: 'turn-fenced' });
     expect(await log.get(writer.turnId)).toBeUndefined();
@@ -181,6 +181,6 @@ describe('memory', () => {
     cycle.self = cycle;
     await expect(writer.append([delta('a'), { type: 'data-x', data: cycle }])).rejects.toThrow();
     expect(await writer.append([delta('b')])).toBe(1);
-    await log.close?.();
+    await log.close();
   });
 });

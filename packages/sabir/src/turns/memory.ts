@@ -12,6 +12,7 @@ import { chunkBytes, isClosing } from './chunk-bytes.ts';
 import { closingsOf } from './closings.ts';
 import { CommandQueue } from './command-queue.ts';
 import { createGroups } from './groups.ts';
+import { createLocalNotes } from './local-notes.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
 import { type ReadableTurn, TurnReader, wakeReaders } from './turn-reader.ts';
 
@@ -262,6 +263,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     };
     return {
       turnId: turn.info.turnId,
+      renewMs: Math.min(2_000, leaseMs / 3),
+      get isHeld() {
+        return !turn.isEnded && elapsed() < turn.leaseEnd;
+      },
       async append(chunks) {
         hold();
         const bytes = bytesOf(chunks);
@@ -277,6 +282,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
         hold();
       },
       commands: () => turn.commands.read(),
+      async release() {
+        turn.leaseEnd = 0;
+        isLive(turn);
+      },
       async close(outcome) {
         if (isDone) return;
         hold();
@@ -287,6 +296,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   }
 
   return {
+    outlivesProcess: false,
+    notes: createLocalNotes(elapsed),
+    isReadElsewhere: async () => false,
+    onOrphan: () => () => undefined,
     limits: {
       liveBytes: { max: maxLiveBytes, use: () => liveBytes },
       retainedBytes: { max: retainedBytes, use: () => endedBytes },

@@ -2,17 +2,13 @@ import type { Chunk } from '../core/chunks.ts';
 import { foldChunks } from '../core/fold.ts';
 import type { UIMessage } from '../core/message.ts';
 import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
-import type { AnyTurnLog } from './log.ts';
+import type { TurnLog } from './log.ts';
 
 /**
  * What is stored of a turn that is written here: all there is at the moment, since nothing is written
  * meanwhile. `lastSeq` is how much is known to be there.
  */
-export async function readWritten(
-  log: AnyTurnLog,
-  turnId: string,
-  lastSeq: number,
-): Promise<Chunk[]> {
+export async function readWritten(log: TurnLog, turnId: string, lastSeq: number): Promise<Chunk[]> {
   const stored = await storedOf(log, turnId, lastSeq);
   if (stored === 0) return [];
   const reading = new AbortController();
@@ -30,8 +26,7 @@ export async function readWritten(
  * confirm, so it is asked if it can be; one that cannot answer just now has at least what it confirmed,
  * and whoever reads that waits for it.
  */
-async function storedOf(log: AnyTurnLog, turnId: string, lastSeq: number): Promise<number> {
-  if (!log.get) return lastSeq;
+async function storedOf(log: TurnLog, turnId: string, lastSeq: number): Promise<number> {
   try {
     return (await log.get(turnId))?.lastSeq ?? 0;
   } catch (error) {

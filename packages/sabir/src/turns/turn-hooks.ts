@@ -4,7 +4,6 @@ import type { TurnOutcome } from '../core/outcome.ts';
 import type { Translator, TranslatorStats } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
-import type { AnyTurnLog } from './log.ts';
 import { readWritten, toMessage } from './read-written.ts';
 import type { TurnOptions } from './turn-options.ts';
 
@@ -24,7 +23,7 @@ type Ids = { sessionId: string; chatId: string; turnId: string };
  * Tells the application that a turn has ended, and with which message. A hook that throws, or takes
  * longer than `timing.hookMs`, is logged and not waited for.
  */
-export function createTurnHooks(options: TurnOptions<AnyTurnLog>, ids: Ids) {
+export function createTurnHooks(options: TurnOptions, ids: Ids) {
   const { log, logger, timing } = options;
 
   async function run(hook: string, call: () => unknown): Promise<void> {

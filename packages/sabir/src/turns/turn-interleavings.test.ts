@@ -160,7 +160,7 @@ async function play(script: Case): Promise<void> {
     asked.resolve();
     await nextTick();
     for (const lease of leases) expect(lease.releases).toBe(1);
-    await log.close?.();
+    await log.close();
     expect(timers.count).toBe(0);
   } finally {
     timers.restore();

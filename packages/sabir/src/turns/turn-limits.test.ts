@@ -70,7 +70,7 @@ describe('the time to reach an agent', () => {
       const run = await startTurn({ open: () => new Promise(() => undefined) });
       await run.stop();
       await run.turn.done;
-      await run.log.close?.();
+      await run.log.close();
       expect(timers.count).toBe(0);
     } finally {
       timers.restore();

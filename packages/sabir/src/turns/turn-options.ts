@@ -2,7 +2,7 @@ import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import type { Logger, TranslatorStats } from '../core/translator.ts';
 import type { TakenOver } from './catch-up.ts';
-import type { AnyTurnLog, TurnLog, TurnWriter } from './log.ts';
+import type { TurnLog, TurnWriter } from './log.ts';
 import type { SessionLease } from './session-pool.ts';
 import type { Prompt } from './upstream.ts';
 
@@ -31,8 +31,8 @@ export type FinishedTurn = {
   turnId: string;
 };
 
-export type TurnOptions<Log extends AnyTurnLog = TurnLog> = {
-  log: Log;
+export type TurnOptions = {
+  log: TurnLog;
   writer: TurnWriter;
   prompt: Prompt;
   /** Another process began it and is gone: it goes on where that one's writing ended. */

@@ -21,7 +21,6 @@ import { withoutContent } from '../core/without-content.ts';
 import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
 import { createCatchUp, type TakenOver } from './catch-up.ts';
 import { closingsOf } from './closings.ts';
-import type { AnyTurnLog } from './log.ts';
 import { hasCode, isFence, kindOf, nothingIfLost } from './log-errors.ts';
 import { outcomeOf } from './outcome-of.ts';
 import { readWritten } from './read-written.ts';
@@ -35,7 +34,6 @@ import { createUpstreamCalls } from './upstream-calls.ts';
 
 /** How often a turn looks at its clock, and how long its log may hear nothing of it. */
 const TICK_MS = 1_000;
-const RENEW_MS = 2_000;
 const REOPEN_MS = 200;
 
 /**
@@ -43,7 +41,7 @@ const REOPEN_MS = 200;
  * obeys commands. Owns the upstream's handle, the timers and the end; whatever happens, the turn
  * ends exactly once and its log is closed.
  */
-export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
+export function runTurn(options: TurnOptions): Turn {
   const { log, writer, prompt, timing, logger, takenOver } = options;
   const { turnId } = writer;
   const ids = { sessionId: prompt.sessionId, chatId: prompt.chatId, turnId };
@@ -213,7 +211,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   async function onLogError(error: unknown): Promise<void> {
     const isFenced = isFence(error);
     const kind = kindOf(error);
-    const isLeft = isFenced ? log.onOrphan : kind === LOG_UNAVAILABLE && mayBeTaken();
+    const isLeft = isFenced ? log.outlivesProcess : kind === LOG_UNAVAILABLE && mayBeTaken();
     if (isLeft || isTaken) {
       onTaken();
       return;
@@ -246,7 +244,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       logger?.error?.('the turn could not be closed', { ...ids, error: withoutContent(second) });
       // And tells of it: it is told of once. One that the log has lost is nobody else's.
       const isLost = hasCode(error, LOG_FAILED) && !isFence(second) && (await isGone());
-      if (log.onOrphan && !isLost) {
+      if (log.outlivesProcess && !isLost) {
         onTaken();
         return;
       }
@@ -256,7 +254,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   async function isGone(): Promise<boolean> {
     try {
-      return (await log.get?.(turnId)) === undefined;
+      return (await log.get(turnId)) === undefined;
     } catch {
       return false;
     }
@@ -264,7 +262,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
 
   /** Who heard nothing of the log for so long does not stop what another may have gone on with. */
   function mayBeTaken(): boolean {
-    return Boolean(log.onOrphan && writer.isHeld === false && canGoOnElsewhere());
+    return log.outlivesProcess && !writer.isHeld && canGoOnElsewhere();
   }
 
   function canGoOnElsewhere(): boolean {
@@ -276,7 +274,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     if (!isTaken && !canGoOnElsewhere()) stopUpstream(TURN_FENCED);
     if (!isTaken) leaveToOthers();
     // If it is nobody's yet, nobody has to wait.
-    writer.release?.().catch(() => undefined);
+    writer.release().catch(() => undefined);
     finished.resolve();
   }
 
@@ -289,7 +287,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
   }
 
   async function handOver(): Promise<boolean> {
-    if (outcome || isTaken || !writer.release || !canGoOnElsewhere()) return false;
+    if (outcome || isTaken || !log.outlivesProcess || !canGoOnElsewhere()) return false;
     // What is not written yet is told again to whoever goes on.
     leaveToOthers();
     try {
@@ -319,7 +317,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
     }
   }
 
-  const renewMs = writer.renewMs ?? RENEW_MS;
+  const { renewMs } = writer;
   const tickMs = Math.min(TICK_MS, renewMs / 2, Math.max(timing.idleMs / 4, 10));
   const watchdog: Timer = startTimer(tickMs, () => {
     const renewAt = Math.max(unwritten.writtenAt, renewedAt) + renewMs;
@@ -349,7 +347,7 @@ export function runTurn(options: TurnOptions<AnyTurnLog>): Turn {
       if (hasCode(error, LOG_FAILED)) breakOff(LOG_FAILED);
       return;
     }
-    if (log.onOrphan) {
+    if (log.outlivesProcess) {
       onTaken();
       return;
     }

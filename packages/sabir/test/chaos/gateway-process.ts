@@ -4,7 +4,7 @@ import type { Logger } from '../../src/core/translator.ts';
 import { createChatGateway, memoryTurnLog } from '../../src/gateway/index.ts';
 import { serve } from '../../src/platforms/node/serve.ts';
 import { agentOpsUpstream } from '../../src/sources/agent-ops/index.ts';
-import type { AnyTurnLog } from '../../src/turns/log.ts';
+import type { TurnLog } from '../../src/turns/log.ts';
 import { reportFailures, tellParent } from './child.ts';
 
 export type GatewayProcessOptions = {
@@ -35,7 +35,7 @@ const note = (level: string) => (text: string, details?: object) => {
 };
 const logger: Logger = { info: note('info'), warn: note('warn'), error: note('error') };
 
-async function openLog(): Promise<AnyTurnLog> {
+async function openLog(): Promise<TurnLog> {
   const { redisUrl, leaseMs, retentionMs } = options;
   if (!redisUrl) return memoryTurnLog({ retentionMs });
   const { openRedisLog } = await import('./redis-log.ts');

@@ -305,7 +305,7 @@ describe('the SDK', () => {
   it('is missed with words, before the first prompt', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sabir-'));
     try {
-      const source = join(import.meta.dirname, '..');
+      const source = join(import.meta.dirname, '../..');
       await cp(source, join(folder, 'src'), {
         recursive: true,
         filter: (path) => !path.endsWith('.test.ts'),

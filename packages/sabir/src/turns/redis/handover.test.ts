@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLIENT_KINDS } from '../../../test/redis-clients.ts';
-import { IF_REDIS, type RedisLog, send, until, useGateways } from '../../../test/redis-gateways.ts';
+import { IF_REDIS, send, until, useGateways } from '../../../test/redis-gateways.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../../test/redis-server.ts';
 import {
   beginTurn,
@@ -13,7 +13,7 @@ import {
   sleep,
 } from '../../../test/turn-log-helpers.ts';
 import { verifyChunks } from '../../core/verify.ts';
-import type { OrphanedTurn, TurnCommand, TurnWriter } from '../log.ts';
+import type { OrphanedTurn, TurnCommand, TurnLog, TurnWriter } from '../log.ts';
 
 const LEASE_MS = 150;
 const answer: TurnCommand = { type: 'answer', questionId: 'q', answer: { deep: [1] } };
@@ -32,7 +32,7 @@ async function isFencedForGood(writer: TurnWriter): Promise<void> {
 }
 
 /** Takes whatever comes, and tells of it. */
-function adoptAll(log: RedisLog) {
+function adoptAll(log: TurnLog) {
   const adopted: OrphanedTurn[] = [];
   const forget = log.onOrphan(async (orphan) => {
     adopted.push(orphan);
@@ -180,7 +180,7 @@ kinds(`a turn whose gateway is gone, by %s${IF_REDIS}`, (kind) => {
       });
       return adopted;
     });
-    const writers = await Promise.all([1, 2, 3, 4, 5].map(() => beginTurn(gone as RedisLog)));
+    const writers = await Promise.all([1, 2, 3, 4, 5].map(() => beginTurn(gone as TurnLog)));
     const reads = writers.flatMap(({ turnId }) => others.map((log) => readAll(log, turnId)));
     for (const read of await Promise.all(reads)) expect(chunksOf(read)).toEqual(CLOSING.slice(1));
     const ids = all.flat().map(({ turn }) => turn.turnId);

@@ -3,7 +3,7 @@ import Redis from 'ioredis';
 import { createClient } from 'redis';
 import { describe, expect, it } from 'vitest';
 import { CLIENT_KINDS, openClient } from '../../../test/redis-clients.ts';
-import { IF_REDIS, type RedisLog, send, until } from '../../../test/redis-gateways.ts';
+import { IF_REDIS, send, until } from '../../../test/redis-gateways.ts';
 import { hasRedis, startRedis } from '../../../test/redis-server.ts';
 import {
   beginTurn,
@@ -13,6 +13,7 @@ import {
   OPENING,
   readAll,
 } from '../../../test/turn-log-helpers.ts';
+import type { TurnLog } from '../log.ts';
 import { redisTurnLog } from './index.ts';
 
 const GUIDE = new URL('../../../../../docs/DEPLOYING.md', import.meta.url);
@@ -34,7 +35,7 @@ kinds(`a user of Redis as the guide has it, by %s${IF_REDIS}`, (kind) => {
     );
     const [log, other] = opened.map((client) =>
       redisTurnLog({ client, leaseMs: 500, retainedBytes: 1 }),
-    ) as [RedisLog, RedisLog];
+    ) as [TurnLog, TurnLog];
     try {
       const orphan = await beginTurn(log, { chatId: 'orphan' });
       const writer = await beginTurn(log);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLIENT_KINDS, type OpenClient, openCluster } from '../../../test/redis-clients.ts';
 import { atNode, type RedisCluster, startRedisCluster } from '../../../test/redis-cluster.ts';
-import { IF_REDIS, keepRenewing, type RedisLog, until } from '../../../test/redis-gateways.ts';
+import { IF_REDIS, keepRenewing, until } from '../../../test/redis-gateways.ts';
 import { hasRedis } from '../../../test/redis-server.ts';
 import { describeTurnLog } from '../../../test/turn-log-conformance.ts';
 import {
@@ -14,6 +14,7 @@ import {
   readAll,
   sleep,
 } from '../../../test/turn-log-helpers.ts';
+import type { TurnLog } from '../log.ts';
 import { type RedisTurnLogOptions, redisTurnLog } from './index.ts';
 
 describe.skipIf(!hasRedis)(`in a cluster of Redis${IF_REDIS}`, () => {
@@ -48,12 +49,12 @@ describe.skipIf(!hasRedis)(`in a cluster of Redis${IF_REDIS}`, () => {
 
     async function withTwo(
       options: Partial<RedisTurnLogOptions>,
-      run: (one: RedisLog, other: RedisLog, prefix: string) => Promise<void>,
+      run: (one: TurnLog, other: TurnLog, prefix: string) => Promise<void>,
     ): Promise<void> {
       const prefix = `two ${++logs}`;
       const [one, other] = [opened, second].map(
-        ({ client }) => redisTurnLog({ client, prefix, ...options }) as RedisLog,
-      ) as [RedisLog, RedisLog];
+        ({ client }) => redisTurnLog({ client, prefix, ...options }) as TurnLog,
+      ) as [TurnLog, TurnLog];
       try {
         await run(one, other, prefix);
       } finally {

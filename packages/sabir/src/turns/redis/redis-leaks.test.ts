@@ -3,14 +3,7 @@ import { once } from 'node:events';
 import Redis from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLIENT_KINDS, type OpenClient, openClient } from '../../../test/redis-clients.ts';
-import {
-  IF_REDIS,
-  keepRenewing,
-  type RedisLog,
-  send,
-  until,
-  useGateways,
-} from '../../../test/redis-gateways.ts';
+import { IF_REDIS, keepRenewing, send, until, useGateways } from '../../../test/redis-gateways.ts';
 import { freePort, hasRedis, type RedisServer, startRedis } from '../../../test/redis-server.ts';
 import { startSocketProxy } from '../../../test/socket-proxy.ts';
 import {
@@ -24,6 +17,7 @@ import {
   sleep,
   WHOLE_TURN,
 } from '../../../test/turn-log-helpers.ts';
+import type { TurnLog } from '../log.ts';
 import { createSubscriber } from './client.ts';
 import { redisTurnLog } from './index.ts';
 import { createKeys } from './keys.ts';
@@ -226,7 +220,7 @@ describe.skipIf(!hasRedis)(
           duplicates.push(made);
           return made;
         };
-        const log = redisTurnLog({ client }) as RedisLog;
+        const log = redisTurnLog({ client }) as TurnLog;
         const writer = await beginTurn(log);
         await writer.append(OPENING);
         const reader = log.read(writer.turnId, 0, NEVER)[Symbol.asyncIterator]();

@@ -43,7 +43,7 @@ const MOST_TRIES = 10;
  * const client = await createClient({ url: 'redis://…' }).connect();
  * createChatGateway({ log: redisTurnLog({ client }), … });
  */
-export function redisTurnLog(options: RedisTurnLogOptions): Required<Omit<TurnLog, 'limits'>> {
+export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   const { client, logger, prefix, ...limits } = readOptions(options);
   const { maxTurnBytes, retainedBytes, leaseMs, retentionMs, dedupeMs, answerMs, outageMs } =
     limits;
@@ -330,6 +330,8 @@ export function redisTurnLog(options: RedisTurnLogOptions): Required<Omit<TurnLo
   }
 
   return {
+    outlivesProcess: true,
+    limits: {},
     begin,
     async latest(sessionId, chatId) {
       for (const turnId of await listed(keys.ofChat(sessionId, chatId), 'REV')) {

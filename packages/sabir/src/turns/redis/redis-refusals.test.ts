@@ -2,7 +2,7 @@ import Redis from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { CLIENT_KINDS, openClient } from '../../../test/redis-clients.ts';
-import { IF_REDIS, type RedisLog, send, useGateways } from '../../../test/redis-gateways.ts';
+import { IF_REDIS, send, useGateways } from '../../../test/redis-gateways.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../../test/redis-server.ts';
 import {
   beginTurn,
@@ -15,6 +15,7 @@ import {
   request,
   WHOLE_TURN,
 } from '../../../test/turn-log-helpers.ts';
+import type { TurnLog } from '../log.ts';
 import { type RedisTurnLogOptions, redisTurnLog } from './index.ts';
 
 const host = '127.0.0.1';
@@ -26,7 +27,7 @@ const refuses = (word: string) => ({
 const SOON = { answerMs: 300, outageMs: 600 };
 
 /** Whoever asks is told, and nobody hangs. */
-async function everyoneIsTold(log: RedisLog, error: object): Promise<void> {
+async function everyoneIsTold(log: TurnLog, error: object): Promise<void> {
   const before = Date.now();
   await Promise.all([
     expect(log.begin(request())).rejects.toMatchObject(error),
@@ -66,7 +67,7 @@ describe.skipIf(!hasRedis)(`a client that is not connected${IF_REDIS}`, () => {
   });
   afterAll(() => server?.stop());
   const createLog = (client: RedisTurnLogOptions['client'], options = {}) => {
-    const log = redisTurnLog({ client, ...SOON, ...options }) as RedisLog;
+    const log = redisTurnLog({ client, ...SOON, ...options }) as TurnLog;
     closing.push(() => log.close());
     return log;
   };
@@ -128,7 +129,7 @@ describe.skipIf(!hasRedis)(`a client that is not connected${IF_REDIS}`, () => {
     await works(createLog(client, { leaseMs: 60_000 }));
   });
 
-  async function works(log: RedisLog): Promise<void> {
+  async function works(log: TurnLog): Promise<void> {
     const writer = await beginTurn(log);
     const reading = readAll(log, writer.turnId);
     const [answer, other] = [1, 2].map((at) => ({
@@ -188,7 +189,7 @@ kinds(`a Redis that refuses, by %s${IF_REDIS}`, (kind) => {
           }).connect();
     const close = () => ('destroy' in limited ? limited.destroy() : limited.disconnect());
     if ('status' in limited) await new Promise((resolve) => limited.once('ready', resolve));
-    const refused = redisTurnLog({ client: limited, ...SOON }) as RedisLog;
+    const refused = redisTurnLog({ client: limited, ...SOON }) as TurnLog;
     await everyoneIsTold(refused, refuses('NOPERM'));
     await refused.close();
     close();
@@ -211,7 +212,7 @@ kinds(`a Redis that refuses, by %s${IF_REDIS}`, (kind) => {
       kind === 'ioredis'
         ? new Redis(secret.port, host, { password, retryStrategy: () => 50 })
         : createClient({ password, socket: { host, port: secret.port } });
-    const log = redisTurnLog({ client: wrong, ...SOON }) as RedisLog;
+    const log = redisTurnLog({ client: wrong, ...SOON }) as TurnLog;
     // It goes on trying for ever.
     if (!('status' in wrong)) wrong.connect().catch(() => undefined);
     await everyoneIsTold(log, unavailable);

@@ -1,4 +1,4 @@
-import type { AnyTurnLog, TurnInfo } from '../../turns/log.ts';
+import type { TurnInfo, TurnLog } from '../../turns/log.ts';
 import { createByteWriter } from '../byte-writer.ts';
 import type { WireEncoder } from '../wire-encoder.ts';
 import { encodeContract } from './encode.ts';
@@ -67,7 +67,7 @@ export function createContractFrames(
 
 /** Whether a turn that has ended has anything to tell past a cursor: after an error comes nothing. */
 export async function hasContractEvents(
-  log: AnyTurnLog,
+  log: TurnLog,
   turn: TurnInfo,
   after: number,
   signal: AbortSignal,
