@@ -4,7 +4,7 @@ import { toByteResponse } from '../src/core/byte-source.ts';
 import type { AiSdkMajor, Chunk } from '../src/core/chunks.ts';
 import { createSseDecoder, type SseFrame } from '../src/core/sse.ts';
 import { createFanouts, type Fanouts } from '../src/gateway/fanout.ts';
-import { createPausing } from '../src/gateway/open-wire.ts';
+import { createPausing } from '../src/gateway/pausing.ts';
 import { type Departure, Viewer, type ViewOptions } from '../src/gateway/viewer.ts';
 import type { TurnInfo, TurnLog, TurnWriter } from '../src/turns/log.ts';
 import { memoryTurnLog } from '../src/turns/memory.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../test/gateway-client.ts';
 import { scriptedUpstream } from '../../test/scripted-upstream.ts';
 import { SabirError, TURN_FENCED } from '../core/errors.ts';
-import type { OrphanedTurn } from '../turns/log.ts';
+import type { OrphanedTurn, TurnInfo } from '../turns/log.ts';
 import { memoryTurnLog, type TurnLog } from './index.ts';
 
 /** A log that others share, as far as a gateway can tell. */
@@ -44,7 +44,7 @@ describe('a turn that a gateway takes over', () => {
         ...{ route: 'sessions', sessionId: 's1', user: { id: 'carl' }, role: 'collaborator' },
         asked: { text: 'hi', attachments: [], body: {} },
       };
-      const turn = { ...ids, turnId: writer.turnId, lastSeq: 0, startedAt: Date.now() };
+      const turn = (await log.get(writer.turnId)) as TurnInfo;
       expect(await adopt({ turn, origin, mark: 0, writer })).toBe(true);
     }
     expect(await useOf(carl)).toBe(2);

@@ -1,8 +1,8 @@
 import { SabirError, UPSTREAM_UNREACHABLE } from '../core/errors.ts';
-import type { TurnInfo, TurnLog } from '../turns/log.ts';
+import type { TurnInfo } from '../turns/log.ts';
 import { hasExpired } from '../turns/question.ts';
+import { type AskedQuestion, REQUESTED } from '../turns/turn-progress.ts';
 import { type Answering, checkAnswerer } from './answer-question.ts';
-import { type Approvals, readApprovals } from './approvals.ts';
 import type { Approval, ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
 import type { Restoring } from './restore-turn.ts';
@@ -22,7 +22,6 @@ export type Continuation = {
 type Left = { left: TurnInfo };
 
 type ApprovalAnsweringOptions = {
-  log: TurnLog;
   runner: TurnRunner;
   answering: Answering;
   restoring: Restoring;
@@ -34,22 +33,22 @@ type ApprovalAnsweringOptions = {
  * and sees what came of them either way.
  */
 export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
-  const { log, runner, restoring } = options;
+  const { runner, restoring } = options;
   const { handOver } = options.answering;
 
   /** Undefined where the turn is not the message's, or has not asked for any of these. */
   async function answerIn(
     turn: TurnInfo,
-    approvals: Approvals,
     { post, place }: { post: AnsweringPost; place: Place },
   ): Promise<Continuation | Left | undefined> {
     const { messageId } = post;
-    if (!isOf(turn, approvals, post)) return undefined;
+    if (!isOf(turn, post)) return undefined;
     const open: Approval[] = [];
     const known: string[] = [];
     for (const approval of post.approvals) {
-      const question = approvals.questionBehind(approval.approvalId);
-      if (!question) continue;
+      const question = approvalOf(turn, approval.approvalId);
+      // A call that was not asked about in words cannot be answered.
+      if (!question || question.status === REQUESTED) continue;
       known.push(approval.approvalId);
       if (question.status !== 'open') continue;
       // A client that went on there would find its answer not taken, and send it for ever.
@@ -59,7 +58,7 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
       // What really happens to one that comes too late, its client sees.
       if (!hasExpired(question)) open.push(approval);
     }
-    const last = approvals.lastOf(known);
+    const last = lastOf(turn, known);
     if (!last) return undefined;
     const given: Approval[] = [];
     for (const approval of open) {
@@ -70,7 +69,7 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
     const now = given.length === open.length ? undefined : await runner.find(turn.turnId, place);
     // It has ended meanwhile: with an answer of somebody else's, or without any.
     if (now?.outcome) {
-      return answerIn(now, await readApprovals(log, now.turnId), { post, place });
+      return answerIn(now, { post, place });
     }
     const after = last.stepEnd ?? last.seq;
     return { turn: { ...turn, messageId }, after, answered: new Set(known), given };
@@ -79,13 +78,12 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
   /** In a turn that may not have told all of it again yet. */
   async function answerInRestored(turn: TurnInfo, post: AnsweringPost, place: Place) {
     const ids = post.approvals.map(({ approvalId }) => approvalId);
-    const { approvals, isUnsure } = await restoring.readTold(turn, place, (told) => {
-      return told.hasTold(ids) || (told.messageId !== undefined && !isOf(turn, told, post));
+    const { told, isUnsure } = await restoring.untilTold(turn, place, (now) => {
+      const isAsked = ids.every((id) => approvalOf(now, id)?.approval.stepEnd !== undefined);
+      return isAsked || (now.sourceMessageId !== undefined && !isOf(now, post));
     });
-    const found = await answerIn(turn, approvals, { post, place });
-    if (!found && isUnsure && isOf(turn, approvals, post)) {
-      throw new SabirError(UPSTREAM_UNREACHABLE);
-    }
+    const found = await answerIn(told, { post, place });
+    if (!found && isUnsure && isOf(told, post)) throw new SabirError(UPSTREAM_UNREACHABLE);
     return found;
   }
 
@@ -97,10 +95,8 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
       { turns, restored }: { turns: TurnInfo[]; restored: TurnInfo | undefined },
     ): Promise<Continuation | Left | undefined> {
       for (const turn of turns) {
-        // Whoever reads a turn that has said nothing waits until it does.
-        if (turn.lastSeq === 0 || turn.turnId === restored?.turnId) continue;
-        const approvals = await readApprovals(log, turn.turnId);
-        const found = await answerIn(turn, approvals, { post, place });
+        if (turn.turnId === restored?.turnId) continue;
+        const found = await answerIn(turn, { post, place });
         if (found) return found;
       }
       return restored && answerInRestored(restored, post, place);
@@ -108,7 +104,21 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
   };
 }
 
-/** Whether it is the turn's message that was sent; a source may name another than was thought of. */
-function isOf(turn: TurnInfo, { messageId }: Approvals, post: AnsweringPost): boolean {
-  return (messageId ?? turn.messageId) === post.messageId;
+/** Whether it is the turn's message that was sent; a source may name another than was planned. */
+function isOf({ sourceMessageId, messageId }: TurnInfo, post: AnsweringPost): boolean {
+  return (sourceMessageId ?? messageId) === post.messageId;
+}
+
+type ApprovalQuestion = AskedQuestion & Required<Pick<AskedQuestion, 'approval'>>;
+
+/** The question about a tool call. */
+function approvalOf({ questions }: TurnInfo, approvalId: string): ApprovalQuestion | undefined {
+  const question = questions.find(({ questionId }) => questionId === approvalId);
+  return question?.approval && (question as ApprovalQuestion);
+}
+
+/** The approval that was asked for last: a client that has answered it stopped behind it. */
+function lastOf(turn: TurnInfo, approvalIds: string[]): ApprovalQuestion['approval'] | undefined {
+  const requests = approvalIds.flatMap((id) => approvalOf(turn, id)?.approval ?? []);
+  return requests.sort((one, other) => one.seq - other.seq).at(-1);
 }

@@ -10,6 +10,7 @@ import { mayAnswer } from '../core/roles.ts';
 import { withoutContent } from '../core/without-content.ts';
 import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
 import { hasExpired, type Question, questionOf } from '../turns/question.ts';
+import { REQUESTED } from '../turns/turn-progress.ts';
 import type { Admitted } from './access.ts';
 
 /** How an answer fared: accepted, or too late. */
@@ -63,29 +64,24 @@ export function createAnswering(log: TurnLog) {
     command: Answer,
     who: Admitted,
   ): Promise<AnswerVerdict | undefined> {
-    // Whoever reads a turn that has said nothing waits until it does.
-    if (turn.lastSeq === 0) return undefined;
-    let question: Question | undefined;
-    let isKnown = false;
-    /** It was first, and is on its way to the agent. */
-    let isTaken = false;
+    const { turnId, lastSeq } = turn;
+    const question = turn.questions.find(({ questionId }) => questionId === command.questionId);
+    if (!question || question.status === REQUESTED) return undefined;
+    if (question.status !== 'open') return verdictOn(question);
+    checkAnswerer(question, who);
+    // The process that runs the turn may not have looked at the clock yet.
+    if (hasExpired(question)) return EXPIRED;
+    // A turn that takes no commands any more has ended: its last chunks tell how the question did.
+    const isTaken = await handOver(turn, command, who);
     const signal = AbortSignal.timeout(VERDICT_MS);
-    for await (const batch of log.read(turn.turnId, 0, signal)) {
+    for await (const batch of log.read(turnId, lastSeq, signal)) {
       for (const { chunk } of batch) {
-        const asked = questionOf(chunk);
-        if (asked?.questionId === command.questionId) question = asked;
+        const told = questionOf(chunk);
+        if (told?.questionId === command.questionId && told.status !== 'open') {
+          return verdictOn(told, isTaken);
+        }
       }
-      if (!question) return undefined;
-      if (question.status !== 'open') return verdictOn(question, isTaken);
-      if (isKnown) continue;
-      isKnown = true;
-      checkAnswerer(question, who);
-      // Whoever runs it may not have looked at the clock yet.
-      if (hasExpired(question)) return EXPIRED;
-      // A turn that takes no commands any more has ended: what follows tells how the question does.
-      isTaken = await handOver(turn, command, who);
     }
-    if (!question) return undefined;
     if (!signal.aborted) return { ...EXPIRED, isLeft: true };
     if (isTaken) return { status: 202 };
     // Somebody else's answer is on its way: whether it counts, nobody can say yet.

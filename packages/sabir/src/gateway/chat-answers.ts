@@ -26,7 +26,7 @@ type Tried<T> = T | typeof CUT;
 /** Answers that come into a chat, whichever way, and whichever of its turns they are for. */
 export function createChatAnswers({ log, runner, restoring, turnsOf }: ChatAnswersOptions) {
   const answering = createAnswering(log);
-  const approvalAnswering = createApprovalAnswering({ log, runner, answering, restoring });
+  const approvalAnswering = createApprovalAnswering({ runner, answering, restoring });
 
   /** It is not too late for what was cut: it goes on here, or wherever the client is sent next. */
   async function attempt<T>(

@@ -26,7 +26,7 @@ import { approvedIn, type ChatAudit } from './chat-audit.ts';
 import type { PromptPost } from './chat-post.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { createFanouts } from './fanout.ts';
-import { createLiveTurns } from './live-turns.ts';
+import { findLiveTurns } from './live-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
 import { openWire, WIRE_HEADERS, type WireName, wireOf } from './open-wire.ts';
@@ -66,8 +66,7 @@ type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
 export function createChatVerbs(options: ChatVerbsOptions) {
   const { log, runner, viewers, owed, admission, audit, streams, metrics, limits, timing, logger } =
     options;
-  const liveTurns = createLiveTurns(log, runner);
-  const restoring = createRestoring({ log, runner, liveTurns, timing, logger });
+  const restoring = createRestoring({ log, runner, timing, logger });
   const answers = createChatAnswers({ log, runner, restoring, turnsOf });
   const fanouts = createFanouts(log, (turnId, error) =>
     logger?.error?.('a turn could not be read from the log', {
@@ -91,8 +90,6 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const viewing = {
       ...{ turn, after, answered },
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
-      // Of a turn that runs elsewhere nobody here knows.
-      hasNotAsked: runner.turnHere(turnId)?.hasAsked === false,
     };
     const { encoder, pausing } = openWire(wire, viewing, { visit, place, logger });
     seat.watch(turnId);
@@ -234,8 +231,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       if (!isOver) return show({ turn: named, after });
     }
     // The one that runs, not one that waits, be it behind it or for an answer.
-    const [running] = await liveTurns.find(place);
-    const latest = running?.turn ?? (await log.latest(place.logSession, place.chatId));
+    const [running] = await findLiveTurns(log, place);
+    const latest = running ?? (await log.latest(place.logSession, place.chatId));
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
     // Whoever has seen all of one turn has not asked for another, unless it is that one again.
@@ -268,8 +265,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   /** The latest of a chat, and those that run: it may be waiting behind them. */
   async function turnsOf(place: Place): Promise<TurnInfo[]> {
     const latest = await log.latest(place.logSession, place.chatId);
-    const live = await liveTurns.find(place);
-    const others = live.map(({ turn }) => turn).filter(({ turnId }) => turnId !== latest?.turnId);
+    const live = await findLiveTurns(log, place);
+    const others = live.filter(({ turnId }) => turnId !== latest?.turnId);
     return latest ? [latest, ...others] : others;
   }
 
@@ -278,10 +275,10 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       route.enter(visit, chatId, 'collaborator'),
     );
     let isHeard = false;
-    const live = await liveTurns.find(place);
-    const speaking = live.filter(({ waitsFor }) => waitsFor !== 'others');
+    const live = await findLiveTurns(log, place);
+    const begun = live.filter(({ status }) => status !== 'queued');
     // What waits behind it may be somebody else's, and is not what they want to end.
-    for (const { turn } of speaking.length > 0 ? speaking : live) {
+    for (const turn of begun.length > 0 ? begun : live) {
       const stop = { type: 'stop', reason: 'stopped by the user' } as const;
       const isTaken = await log.command(turn.turnId, stop);
       if (isTaken) audit.accepted('stop', { place, visit }, { turnId: turn.turnId });

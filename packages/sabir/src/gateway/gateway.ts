@@ -5,9 +5,9 @@ import { createMetricRegistry } from '../core/metrics.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
+import { waitsFor } from '../turns/turn-progress.ts';
 import { createGuard } from './access.ts';
 import { createAdmission } from './admission.ts';
-import { readApprovals } from './approvals.ts';
 import { createChatAudit } from './chat-audit.ts';
 import { type ChatRoute, createSessionRoute } from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
@@ -117,24 +117,18 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     isClosing: () => closing !== undefined,
   });
 
-  /** A question may be for somebody else, who comes later: it does not end with its asker's visit. */
-  async function isWaiting(turnId: string, lastSeq: number | undefined): Promise<boolean> {
-    if (runner.turnHere(turnId)?.canWait) return true;
-    // Whoever reads a turn that has said nothing waits until it does.
-    return lastSeq !== 0 && (await readApprovals(log, turnId)).isWaiting;
-  }
-
   async function stopUnwatched(turnId: string): Promise<void> {
     try {
-      const here = runner.turnHere(turnId);
-      const kept = here ? undefined : await log.get(turnId);
-      const { sessionId, chatId } = here?.prompt ?? kept ?? {};
       // Whoever reloads may have come to another gateway. Asked first: the next one reads it as well,
       // and of two gateways that were left at once each would take the other for a viewer.
       if (await log.isReadElsewhere(turnId)) return;
-      if (await isWaiting(turnId, (here ?? kept)?.lastSeq)) return;
+      const turn = await log.get(turnId);
+      // A question may be for a person who comes later: it does not end with its asker's visit.
+      if (!turn || waitsFor(turn) === 'answer') return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
       if (!(await log.command(turnId, stop))) return;
+      const { sessionId } = runner.turnHere(turnId)?.prompt ?? turn;
+      const { chatId } = turn;
       logger?.info?.('turn stopped: its last viewer left', { sessionId, chatId, turnId });
     } catch (error) {
       logger?.error?.('the turn could not be stopped', { turnId, error: withoutContent(error) });

@@ -256,8 +256,10 @@ describe('of several turns of a chat', () => {
     (await agent.run()).say(...question('a'));
     await first.until(() => first.raw().includes('Pay for a?'));
     const posted = await carl.post(chatBody('something else instead'));
-    (await agent.run(1)).delta('Sure.');
     const turn = posted.headers.get('x-sabir-turn');
+    const second = openSse(posted);
+    (await agent.run(1)).delta('Sure.');
+    await second.until(() => second.text());
     expect((await carl.resume()).headers.get('x-sabir-turn')).toBe(turn);
     // The other one can be answered and stopped all the same.
     expect((await carl.answer('a', true)).status).toBe(202);

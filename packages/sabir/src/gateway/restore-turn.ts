@@ -3,10 +3,10 @@ import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
 import type { TurnInfo, TurnLog } from '../turns/log.ts';
+import { REQUESTED } from '../turns/turn-progress.ts';
 import type { User, WaitingTurn } from '../turns/upstream.ts';
-import { type Approvals, type IsEnough, readApprovals } from './approvals.ts';
 import type { Place } from './chat-route.ts';
-import type { LiveTurns } from './live-turns.ts';
+import { findLiveTurns } from './live-turns.ts';
 import type { GatewayTiming } from './options.ts';
 import { chatKeyOf, type TurnRunner } from './turn-runner.ts';
 import type { Visit } from './visit.ts';
@@ -14,7 +14,6 @@ import type { Visit } from './visit.ts';
 type RestoringOptions = {
   log: TurnLog;
   runner: TurnRunner;
-  liveTurns: LiveTurns;
   timing: GatewayTiming;
   logger: Logger | undefined;
 };
@@ -32,12 +31,7 @@ export type Restoring = ReturnType<typeof createRestoring>;
  * whoever comes back to its chat, or answers in it, finds it running again under the same message.
  */
 export function createRestoring(options: RestoringOptions) {
-  const { log, runner, liveTurns, timing, logger } = options;
-
-  /** What runs in this chat; what is to be seen first comes first. */
-  async function findLive(place: Place): Promise<TurnInfo[]> {
-    return (await liveTurns.find(place)).map(({ turn }) => turn);
-  }
+  const { log, runner, timing, logger } = options;
 
   /** No session is opened where nothing could wait. */
   async function findWaiting(place: Place): Promise<Waiting | undefined> {
@@ -67,7 +61,7 @@ export function createRestoring(options: RestoringOptions) {
     if (!waiting) return undefined;
     const { messageId, user } = waiting;
     // It was asked for a while: somebody may have been faster, here or elsewhere.
-    const [live] = await findLive(place);
+    const [live] = await findLiveTurns(log, place);
     if (live) return live;
     const nothingNew = { text: '', attachments: [], messages: [], body: {} };
     const { turn } = await runner.begin(
@@ -90,23 +84,30 @@ export function createRestoring(options: RestoringOptions) {
   }
 
   /**
-   * What a turn that goes on has told, as soon as it is enough. `isUnsure`: it was not in time, or the
-   * turn has failed, and nobody can say what it would have told.
+   * Waits until a turn that goes on has told enough. `isUnsure`: it was not in time, or the turn has failed, and nobody
+   * can say what it would have told.
    */
-  async function readTold(
+  async function untilTold(
     turn: TurnInfo,
     place: Place,
-    isEnough: IsEnough,
-  ): Promise<{ approvals: Approvals; isUnsure: boolean }> {
-    const { turnId } = turn;
-    const approvals = await readApprovals(log, turnId, { isEnough, ms: timing.connectMs });
-    if (isEnough(approvals)) return { approvals, isUnsure: false };
-    const status = (await runner.find(turnId, place))?.outcome?.status;
-    return { approvals, isUnsure: status !== 'finished' && status !== 'stopped' };
+    isEnough: (told: TurnInfo) => boolean,
+  ): Promise<{ told: TurnInfo; isUnsure: boolean }> {
+    const { turnId, lastSeq } = turn;
+    const signal = AbortSignal.timeout(timing.connectMs);
+    let told = turn;
+    const batches = isEnough(told) ? [] : log.read(turnId, lastSeq, signal);
+    for await (const _ of batches) {
+      told = (await runner.find(turnId, place)) ?? told;
+      if (isEnough(told)) break;
+    }
+    if (isEnough(told)) return { told, isUnsure: false };
+    told = (await runner.find(turnId, place)) ?? told;
+    const status = told.outcome?.status;
+    return { told, isUnsure: status !== 'finished' && status !== 'stopped' };
   }
 
   return {
-    readTold,
+    untilTold,
     /**
      * The turn that goes on in a chat where nothing runs, if one waited. For whoever only looks: a
      * chat can be read while its agent is away.
@@ -124,7 +125,7 @@ export function createRestoring(options: RestoringOptions) {
     },
     /** The same for whoever answers, or one that runs and may not have told all of it again yet. */
     async restoreToAnswer(place: Place, visit: Visit): Promise<Answerable> {
-      const live = await findLive(place);
+      const live = await findLiveTurns(log, place);
       if (live.length > 0) return { live, restored: live.find(isTelling) };
       const begun = await begin(place, visit);
       const isRestored = begun?.requestId.startsWith(RESTORED);
@@ -132,7 +133,9 @@ export function createRestoring(options: RestoringOptions) {
     },
     /** Waits a while until it has told the question again. */
     async untilAsked(turn: TurnInfo, place: Place, questionId: string): Promise<void> {
-      const { isUnsure } = await readTold(turn, place, ({ hasAsked }) => hasAsked(questionId));
+      const { isUnsure } = await untilTold(turn, place, ({ questions }) =>
+        questions.some((asked) => asked.questionId === questionId && asked.status !== REQUESTED),
+      );
       if (isUnsure) throw new SabirError(UPSTREAM_UNREACHABLE);
     },
   };

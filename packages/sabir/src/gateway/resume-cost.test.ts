@@ -45,17 +45,20 @@ async function resumeAfter(said: Chunk[], { major = '7', isResuming = true, isHe
 }
 
 describe('a client of 7 that resumes at its cursor', () => {
-  it('is read only what follows, where nothing was asked before', async () => {
-    const { sse, run, read, seen } = await resumeAfter([]);
-    run.delta(' world');
-    await sse.until(() => sse.text());
-    expect(sse.text()).toBe(' world');
-    expect(read.filter((after) => after < seen)).toEqual([]);
-    // It is let go all the same at what is asked from then on.
-    run.say(...ASKING, { type: 'finish-step' });
-    await sse.ended;
-    expect(sse.chunks().at(-1)).toMatchObject({ type: 'finish', finishReason: 'tool-calls' });
-  });
+  it.each([{ isHere: true }, { isHere: false }])(
+    'is read only what follows, where nothing was asked before: %j',
+    async (how) => {
+      const { sse, run, read, seen } = await resumeAfter([], how);
+      run.delta(' world');
+      await sse.until(() => sse.text());
+      expect(sse.text()).toBe(' world');
+      expect(read.filter((after) => after < seen)).toEqual([]);
+      // It is let go all the same at what is asked from then on.
+      run.say(...ASKING, { type: 'finish-step' });
+      await sse.ended;
+      expect(sse.chunks().at(-1)).toMatchObject({ type: 'finish', finishReason: 'tool-calls' });
+    },
+  );
 
   it('is read all of it where something was asked, also only half', async () => {
     const { sse, run, read } = await resumeAfter(ASKING.slice(0, 2));
@@ -65,7 +68,7 @@ describe('a client of 7 that resumes at its cursor', () => {
     expect(sse.chunks().at(-1)).toMatchObject({ type: 'finish', finishReason: 'tool-calls' });
   });
 
-  it.each([{ major: '6' }, { isResuming: false }, { isHere: false }])(
+  it.each([{ major: '6' }, { isResuming: false }])(
     'is read all of it where that may matter: %j',
     async (how) => {
       const { sse, run, read } = await resumeAfter([], how);

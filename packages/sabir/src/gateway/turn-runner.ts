@@ -266,7 +266,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
         release,
       },
     });
-    const turn = { ...known, turnId: writer.turnId, startedAt, lastSeq: 0 };
+    const turn: TurnInfo = {
+      ...{ ...known, turnId: writer.turnId, startedAt, lastSeq: 0 },
+      ...{ status: 'queued', questions: [] },
+    };
     return { turn, isNew: true, accepted: live.get(turn.turnId)?.turn.accepted };
   }
 

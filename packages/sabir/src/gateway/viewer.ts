@@ -21,7 +21,7 @@ import {
   structureOf,
   type TailViewer,
 } from './fanout.ts';
-import type { Pausing } from './open-wire.ts';
+import type { Pausing } from './pausing.ts';
 
 /** How a viewer's stream came to its end; one that goes to answer is expected back. */
 export type Departure = 'ended' | 'left' | 'let-go' | 'to-answer';

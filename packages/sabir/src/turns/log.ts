@@ -8,6 +8,7 @@ import type { Chunk } from '../core/chunks.ts';
 import type { LimitUse } from '../core/metrics.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Role } from '../core/roles.ts';
+import type { AskedQuestion } from './turn-progress.ts';
 
 /** A chunk and its place: the first of a turn is 1, and there are no gaps. */
 export type LoggedChunk = { seq: number; chunk: Chunk };
@@ -43,6 +44,12 @@ export type BeginTurn = {
 
 export type TurnInfo = Omit<BeginTurn, 'origin' | 'isRepeat'> & {
   turnId: string;
+  /** `queued` until the turn says something, and while it says that its prompt waits behind others. */
+  status: 'queued' | 'running' | 'ended';
+  /** What the turn has asked so far, the oldest first, whatever came of it. */
+  questions: readonly AskedQuestion[];
+  /** The id that the source has given the message, once it has. */
+  sourceMessageId?: string;
   /** The highest number written so far; 0 while there is none. */
   lastSeq: number;
   /** Milliseconds since 1970. */
@@ -86,6 +93,8 @@ export interface SharedNotes {
  * - MUST deliver every command that `command` said true to, once and in order, also one that came
  *   before the writer listened; MUST say false for a turn that is unknown or has ended, and for any
  *   but the first answer to a question;
+ * - MUST tell in `TurnInfo` what the chunks that it has acknowledged say of the turn's queue and questions
+ *   (`createTurnProgress`), and which questions an accepted command has answered;
  * - MUST refuse an append past `maxTurnBytes` with `turn-too-large`, and still take the closings;
  * - MUST forget ended turns by their retention time, and earlier when they are too many bytes;
  * - MUST NOT merge or renumber what is stored: compaction happens when reading;

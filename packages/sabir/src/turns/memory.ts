@@ -14,6 +14,7 @@ import { CommandQueue } from './command-queue.ts';
 import { createGroups } from './groups.ts';
 import { createLocalNotes } from './local-notes.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo, TurnLog, TurnWriter } from './log.ts';
+import { createTurnProgress, type Told, type TurnProgress, toldBy } from './turn-progress.ts';
 import { type ReadableTurn, TurnReader, wakeReaders } from './turn-reader.ts';
 
 export type MemoryTurnLogOptions = {
@@ -44,7 +45,8 @@ export type MemoryTurnLogOptions = {
 /** One turn: readers hold on to it, so that they can finish a turn that the log has forgotten. */
 type Turn = ReadableTurn & {
   readers: number;
-  info: TurnInfo;
+  info: Omit<TurnInfo, keyof Told>;
+  progress: TurnProgress;
   chunks: Chunk[];
   chat: Chat;
   bytes: number;
@@ -142,7 +144,10 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
   function write(turn: Turn, chunks: Chunk[], bytes: number): void {
     const { info, chunks: log } = turn;
     const before = log.length;
-    for (const chunk of chunks) log.push(chunk);
+    for (const chunk of chunks) {
+      log.push(chunk);
+      if (chunk.type !== 'text-delta') turn.progress.see(log.length, chunk);
+    }
     info.lastSeq = log.length;
     turn.bytes += bytes;
     liveBytes += bytes;
@@ -219,6 +224,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
         turnId: createTurnId(),
         lastSeq: 0,
       },
+      progress: createTurnProgress(),
       chat,
       chunks: [],
       get length() {
@@ -314,18 +320,16 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
           `Running turns hold more than liveBytes: ${maxLiveBytes}.`,
         );
       }
-      return existing ? { existing: { ...existing.info } } : { writer: writerOf(create(info)) };
+      return existing ? { existing: toInfo(existing) } : { writer: writerOf(create(info)) };
     },
     async latest(sessionId, chatId) {
       const chat = chatOf(sessionId, chatId);
       if (chat?.latest) isLive(chat.latest);
-      return chat?.latest && turns.has(chat.latest.info.turnId)
-        ? { ...chat.latest.info }
-        : undefined;
+      return chat?.latest && turns.has(chat.latest.info.turnId) ? toInfo(chat.latest) : undefined;
     },
     async get(turnId) {
       const turn = find(turnId);
-      return turn && { ...turn.info };
+      return turn && toInfo(turn);
     },
     read: (turnId, after, signal, batchBytes) =>
       new TurnReader(find(turnId), after, signal, batchBytes),
@@ -344,7 +348,7 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
         chatId === undefined
           ? liveInSession.get(sessionId)
           : liveInChat.get(keyOf(sessionId, chatId));
-      return found.filter((turn) => isLive(turn)).map(({ info }) => ({ ...info }));
+      return found.filter((turn) => isLive(turn)).map(toInfo);
     },
     async close() {
       isClosed = true;
@@ -360,6 +364,14 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
       endedBytes = 0;
       liveBytes = 0;
     },
+  };
+}
+
+function toInfo({ info, progress, isEnded, answered }: Turn): TurnInfo {
+  const { lastSeq } = info;
+  return {
+    ...info,
+    ...toldBy(progress, { lastSeq, isEnded, isAnswered: (id) => answered.has(id) }),
   };
 }
 

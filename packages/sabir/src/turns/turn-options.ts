@@ -65,10 +65,6 @@ export interface Turn {
   readonly lastSeq: number;
   /** It waits for an answer, and whoever keeps it can go on with it another time. */
   readonly canWait: boolean;
-  /** Why it says nothing: somebody has to answer, or others come first. */
-  readonly waitsFor: 'an answer' | 'others' | undefined;
-  /** It has asked for something, whatever came of that. */
-  readonly hasAsked: boolean;
   /** Ends it here; the agent behind it is not told to stop. */
   abandon(outcome: TurnOutcome): void;
   /** Gives it to whoever shares the log, if they can go on with it; false if not. */

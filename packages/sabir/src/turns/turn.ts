@@ -61,7 +61,6 @@ export function runTurn(options: TurnOptions): Turn {
   /** The agent has said something since the clock was last read. */
   let isAlive = false;
   let renewedAt = steadyNow();
-  let hasAsked = false;
   /** Not after it has thrown: what closes the turn then follows from what is written. */
   let isTranslating = true;
   const catchUp = createCatchUp(takenOver);
@@ -90,7 +89,6 @@ export function runTurn(options: TurnOptions): Turn {
 
   function see(chunk: Chunk): void {
     progress.see(chunk);
-    hasAsked ||= chunk.type === 'data-question' || chunk.type === 'tool-approval-request';
     if (chunk.type === 'start' && chunk.messageId) messageId = chunk.messageId;
   }
 
@@ -430,12 +428,6 @@ export function runTurn(options: TurnOptions): Turn {
     },
     get canWait() {
       return questions.isAsking && lease?.session.waiting !== undefined;
-    },
-    get waitsFor() {
-      return upstream.isQueued ? 'others' : questions.isAsking ? 'an answer' : undefined;
-    },
-    get hasAsked() {
-      return hasAsked;
     },
     abandon: end,
     handOver,

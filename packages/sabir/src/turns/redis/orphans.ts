@@ -29,7 +29,12 @@ type OrphanageOptions = {
   /** Somebody should look at it, after so long. */
   lookAt(turnId: string, afterMs: number): Promise<unknown>;
   readEntries(turnId: string, after: number): Promise<Entry[]>;
-  createWriter(info: TurnInfo, token: string, mark: number): RedisTurnWriter;
+  createWriter(
+    info: TurnInfo,
+    token: string,
+    mark: number,
+    progress: string | undefined,
+  ): RedisTurnWriter;
   logger: Logger | undefined;
 };
 
@@ -82,7 +87,7 @@ export function createOrphanage(options: OrphanageOptions) {
     const [now, fields, [origin, mark]] = reply as [unknown, unknown, [string, string]];
     const known = readInfo(turnId, now, fields);
     if (!known) return true;
-    const writer = options.createWriter(known.info, token, Number(mark));
+    const writer = options.createWriter(known.info, token, Number(mark), known.progress);
     writer.pull();
     const orphan = { turn: known.info, origin: JSON.parse(origin ?? 'null'), mark: Number(mark) };
     if (await isAdopted({ ...orphan, writer })) return true;

@@ -4,7 +4,7 @@ import { steadyNow } from '../../core/timers.ts';
 import type { BeginTurn, TurnCommand, TurnInfo, TurnLog } from '../log.ts';
 import { TurnReader } from '../turn-reader.ts';
 import { createLink } from './client.ts';
-import { type Known, readInfo } from './info.ts';
+import { type Known, readInfo, toLine } from './info.ts';
 import { createKeys, createToken, createTurnId } from './keys.ts';
 import { type Entry, type Fetched, type Fetching, Mirror } from './mirror.ts';
 import { createNews } from './news.ts';
@@ -110,6 +110,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     info: Pick<TurnInfo, 'turnId' | 'sessionId' | 'chatId' | 'requestId' | 'lastSeq'>,
     token: string,
     mark: number,
+    progress?: string,
   ): RedisTurnWriter {
     const { turnId, sessionId, chatId, requestId, lastSeq } = info;
     const session = keys.ofSession(sessionId);
@@ -117,7 +118,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     inBackground(store.send(session, 'PEXPIRE', session, liveMs));
     lookAfterLater(turnId);
     const writer = new RedisTurnWriter({
-      ...{ store, turnId, token, lastSeq, mark, leaseMs, liveMs, keepMs, maxTurnBytes },
+      ...{ store, turnId, token, lastSeq, mark, progress, leaseMs, liveMs, keepMs, maxTurnBytes },
       keys: {
         ...keys.ofTurn(turnId),
         chat: keys.ofChat(sessionId, chatId),
@@ -312,10 +313,12 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   async function command(turnId: string, given: TurnCommand): Promise<boolean> {
     const { turn, commands } = keys.ofTurn(turnId);
     const id = createToken();
-    const name = given.type === 'answer' ? `answer:${given.questionId}` : `stop:${id}`;
+    const isAnswer = given.type === 'answer';
+    const name = isAnswer ? `answer:${given.questionId}` : `stop:${id}`;
+    const answered = isAnswer ? toLine(given.questionId) : '';
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const isStrict = steadyNow() < quietUntil ? 0 : 1;
-      const argv = [name, id, JSON.stringify([id, given]), liveMs, turnId, isStrict];
+      const argv = [name, id, JSON.stringify([id, given]), liveMs, turnId, isStrict, answered];
       const run = () => store.run(COMMAND, [turn, commands], argv);
       const reply = await store.insist(run, { ms: answerMs });
       if (reply !== 'ORPHAN') return reply === 'OK';

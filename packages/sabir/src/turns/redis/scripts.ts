@@ -12,7 +12,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 /** What is known of a turn, in this order; see `readInfo`. */
 const INFO = `redis.call('HMGET', KEYS[1], 'session', 'chat', 'request', 'message', 'started', 'last',
-  'lease', 'endedAt', 'outcome')`;
+  'lease', 'endedAt', 'outcome', 'progress', 'answered')`;
 
 /**
  * Whether the turn at KEYS[1] is this writer's, and its lease has not run out; what was asked for
@@ -98,7 +98,7 @@ return count
 );
 
 /** How many arguments each turn of an APPEND has. */
-const APPEND_ARGS = 13;
+const APPEND_ARGS = 14;
 /** An append makes a lease longer of which less than this is left; most deltas do not. */
 export const LEASE_LEFT = 0.75;
 
@@ -127,6 +127,7 @@ local function append(turn, chunks, at)
   redis.call('XADD', chunks, ARGV[at + 4] .. '-0', 'b', ARGV[at + 5])
   redis.call('HSET', turn, 'last', ARGV[at + 4], 'bytes', bytes, 'mark', ARGV[at + 8],
     'lease', lease, 'write', ARGV[at + 13])
+  if ARGV[at + 14] ~= '' then redis.call('HSET', turn, 'progress', ARGV[at + 14]) end
   if ARGV[at + 10] ~= '' then
     redis.call('PEXPIRE', chunks, ARGV[at + 10])
     redis.call('PEXPIRE', turn, ARGV[at + 10])
@@ -206,6 +207,10 @@ local first = redis.call('HGET', KEYS[1], ARGV[1])
 if first == ARGV[2] then return 'OK' end
 if first then return 'ANSWERED' end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+if ARGV[7] ~= '' then
+  local answered = redis.call('HGET', KEYS[1], 'answered') or ''
+  redis.call('HSET', KEYS[1], 'answered', answered .. ARGV[7])
+end
 redis.call('RPUSH', KEYS[2], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 redis.call('PUBLISH', turn[4], ARGV[5])

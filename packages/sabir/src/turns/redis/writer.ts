@@ -11,6 +11,7 @@ import { steadyNow } from '../../core/timers.ts';
 import { isClosing } from '../chunk-bytes.ts';
 import { CommandQueue } from '../command-queue.ts';
 import type { TurnCommand, TurnWriter } from '../log.ts';
+import { createTurnProgress, type TurnProgress } from '../turn-progress.ts';
 import { encodeBatch } from './codec.ts';
 import type { TurnKeys } from './keys.ts';
 import { createRecent, type Written } from './recent.ts';
@@ -24,6 +25,8 @@ export type WriterOptions = {
   token: string;
   lastSeq: number;
   mark: number;
+  /** Of a turn that was taken over: where it stands. */
+  progress: string | undefined;
   leaseMs: number;
   /** How long a live turn's keys are kept when nobody is heard of any more. */
   liveMs: number;
@@ -52,6 +55,9 @@ export class RedisTurnWriter implements TurnWriter {
   #options: WriterOptions;
   #lastSeq: number;
   #mark: number;
+  #progress: TurnProgress;
+  /** What is to be stored of it with the next write. */
+  #unstored = '';
   /** By this process's clock: when the lease ends if nothing more is heard. */
   #leaseEnd: number;
   #bumpedAt: number;
@@ -76,6 +82,7 @@ export class RedisTurnWriter implements TurnWriter {
     this.renewMs = Math.min(2_000, options.leaseMs / 3);
     this.#lastSeq = options.lastSeq;
     this.#mark = options.mark;
+    this.#progress = createTurnProgress(options.progress);
     this.#bumpedAt = steadyNow();
     this.#leaseEnd = this.#bumpedAt + options.leaseMs;
   }
@@ -102,6 +109,10 @@ export class RedisTurnWriter implements TurnWriter {
     const first = this.#lastSeq;
     const last = first + chunks.length;
     this.#mark = mark ?? this.#mark;
+    for (const [at, chunk] of chunks.entries()) {
+      if (chunk.type !== 'text-delta') this.#progress.see(first + at + 1, chunk);
+    }
+    if (this.#progress.takeChange()) this.#unstored = this.#progress.encode();
     const written = { first, last, stored, bytes, mark: this.#mark };
     const limit = chunks.every(isClosing) ? '' : maxTurnBytes;
     let reply: unknown;
@@ -139,9 +150,10 @@ export class RedisTurnWriter implements TurnWriter {
     const life = isBump || first === 0 ? liveMs : '';
     const isWhole = stored.length > MOST_PUBLISHED ? 0 : 1;
     const own = [token, this.#isInTime(), first, last, stored, bytes, limit, mark];
-    own.push(leaseMs, life, keys.channel, isWhole, ++this.#writes);
+    own.push(leaseMs, life, keys.channel, isWhole, ++this.#writes, this.#unstored);
     const reply = await store.insist(() => store.append([keys.turn, keys.chunks], own));
     if (reply === 'OK') {
+      this.#unstored = '';
       this.#leaseEnd = Math.max(this.#leaseEnd, askedAt + LEASE_LEFT * leaseMs);
       // One that only appends is not to lose its other keys, nor a command that was not heard of.
       if (isBump) this.renew().catch(() => undefined);
@@ -153,6 +165,7 @@ export class RedisTurnWriter implements TurnWriter {
   async #rewind(lastSeq: number): Promise<void> {
     const missing = this.#recent.after(lastSeq);
     if (!missing) throw new SabirError(LOG_FAILED);
+    this.#unstored = this.#progress.encode();
     for (const written of missing) {
       const reply = await this.#write(written);
       this.#heed(reply);
