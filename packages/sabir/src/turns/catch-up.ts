@@ -1,31 +1,32 @@
 export type TakenOver = {
   /** How much is written. */
   lastSeq: number;
-  /** How much of what the agent told that is: what it tells again until there is known. */
+  /** How much of what the agent said that is: it repeats as much. */
   mark: number;
   /** Whether there is enough known to ask the agent for the rest. */
   canAttach: boolean;
 };
 
 /**
- * How far an agent is that tells a turn again to whoever took it over. What is written already is
- * told so that the translator knows it; a turn that was begun here has nothing to catch up with.
+ * How far an agent is that repeats a turn for the process that took it over. It repeats what is written
+ * already so that the translator knows it; a turn that was begun here has nothing to catch up with.
  */
-export function createCatchUp(takenOver: TakenOver | undefined) {
+export function createCatchUp(takenOver: TakenOver | undefined, onDone: () => void) {
   const { mark = 0 } = takenOver ?? {};
   const attached = Promise.withResolvers<void>();
   const caughtUp = Promise.withResolvers<void>();
   let position = 0;
-  let isDone = false;
+  let isDone = takenOver === undefined;
 
   function finish(): void {
     isDone = true;
     caughtUp.resolve();
+    onDone();
   }
 
   if (!takenOver) {
     attached.resolve();
-    finish();
+    caughtUp.resolve();
   }
 
   return {
@@ -33,31 +34,26 @@ export function createCatchUp(takenOver: TakenOver | undefined) {
     get position() {
       return position;
     },
-    /** Until then only the log knows what is open. */
-    get isDone() {
-      return isDone;
-    },
     whenAttached: attached.promise,
     whenDone: caughtUp.promise,
     attached(): void {
       attached.resolve();
-      if (mark === 0) finish();
+      if (!isDone && mark === 0) finish();
     },
     /** The next event is there: whether it was there before. */
     isKnown(place = position): boolean {
-      // What has no place of its own is told again only with what follows it.
+      // What has no place of its own is repeated only with what follows it.
       const isKnown = place === position ? place < mark : place <= mark;
       position = place;
-      // Nearly every event is new, and resolving a promise again costs as much as the first time.
       if (!isKnown && !isDone) finish();
       return isKnown;
     },
-    /** A known event was seen to. */
+    /** The known event at this position has been translated. */
     seen(): void {
-      if (position >= mark) finish();
+      if (!isDone && position >= mark) finish();
     },
-    /** Nobody waits for anything any more. */
-    letGo(): void {
+    /** Nothing is waited for any more. */
+    release(): void {
       attached.resolve();
       caughtUp.resolve();
     },

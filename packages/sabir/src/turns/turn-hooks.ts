@@ -19,6 +19,8 @@ export function statsOf(translator: Translator<unknown>): TranslatorStats {
 
 type Ids = { sessionId: string; chatId: string; turnId: string };
 
+export type TurnHooks = ReturnType<typeof createTurnHooks>;
+
 /**
  * Tells the application that a turn has ended, and with which message. A hook that throws, or takes
  * longer than `timing.hookMs`, is logged and not waited for.

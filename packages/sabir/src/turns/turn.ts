@@ -4,42 +4,48 @@ import {
   LOG_FAILED,
   LOG_UNAVAILABLE,
   SabirError,
-  TOOL_SILENT,
   TRANSLATOR_FAILED,
   TURN_FENCED,
   TURN_TOO_LARGE,
   UPSTREAM_DROPPED,
-  UPSTREAM_SILENT,
   UPSTREAM_UNREACHABLE,
 } from '../core/errors.ts';
-import type { UIMessage } from '../core/message.ts';
 import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
-import { monotonicNow, startTimeout, startTimer, steadyNow, type Timer } from '../core/timers.ts';
+import { startTimeout, type Timer } from '../core/timers.ts';
 import type { Translator } from '../core/translator.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
 import { createCatchUp, type TakenOver } from './catch-up.ts';
-import { closingsOf } from './closings.ts';
-import { hasCode, isFence, kindOf, nothingIfLost } from './log-errors.ts';
+import { hasCode, isFence, kindOf } from './log-errors.ts';
 import { outcomeOf } from './outcome-of.ts';
 import { readWritten } from './read-written.ts';
 import type { SessionLease } from './session-pool.ts';
 import { trackProgress } from './track-progress.ts';
+import { createTurnClock } from './turn-clock.ts';
+import { type Closed, createTurnClosing } from './turn-closing.ts';
 import { createTurnHooks, statsOf } from './turn-hooks.ts';
 import type { Turn, TurnOptions } from './turn-options.ts';
 import { createTurnQuestions } from './turn-questions.ts';
+import {
+  type EndsFrom,
+  isLive,
+  outcomeIn,
+  type TurnEvent,
+  type TurnState,
+  transition,
+} from './turn-state.ts';
 import { createUnwritten } from './unwritten.ts';
 import { createUpstreamCalls } from './upstream-calls.ts';
 
-/** How often a turn looks at its clock, and how long its log may hear nothing of it. */
-const TICK_MS = 1_000;
+/** How long to wait before connecting again to the agent of a turn that was taken over. */
 const REOPEN_MS = 200;
 
 /**
- * Opens the upstream, sends the prompt, pushes events through the translator into the writer and
- * obeys commands. Owns the upstream's handle, the timers and the end; whatever happens, the turn
- * ends exactly once and its log is closed.
+ * One run of an agent: opens the upstream, sends the prompt, pushes events through the translator into
+ * the writer and obeys commands. `turn-state.ts` says which states a run has and what leads from one to
+ * the next; `go` is the only place that changes the state. Whatever happens, the turn ends exactly once
+ * and its log is closed, or another process owns it.
  */
 export function runTurn(options: TurnOptions): Turn {
   const { log, writer, prompt, timing, logger, takenOver } = options;
@@ -50,25 +56,17 @@ export function runTurn(options: TurnOptions): Turn {
   const finished = Promise.withResolvers<void>();
   const accepted = Promise.withResolvers<TurnOutcome | undefined>();
   const hooks = createTurnHooks(options, ids);
-  // Until the source has one of its own: something must be able to say that it never will.
-  let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
   const upstream = createUpstreamCalls(logger, ids);
+  const catchUp = createCatchUp(takenOver, () => go({ type: 'caught-up' }));
+  let state: TurnState = { name: 'opening' };
+  // Until the source has one of its own: an agent that cannot be reached has to end the turn too.
+  let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
   let lease: SessionLease | undefined;
-  let outcome: TurnOutcome | undefined;
   let messageId = prompt.messageId;
-  /** By the monotonic clock: neither a step of the wall clock nor a sleep of this machine is the agent's silence. */
-  let lastEventAt = monotonicNow();
-  /** The agent has said something since the clock was last read. */
-  let isAlive = false;
-  let renewedAt = steadyNow();
-  /** Not after it has thrown: what closes the turn then follows from what is written. */
-  let isTranslating = true;
-  const catchUp = createCatchUp(takenOver);
-  /** Somebody else writes it from now on. */
-  let isTaken = false;
+
   const questions = createTurnQuestions(progress.questions, {
     answer(answer) {
-      lastEventAt = monotonicNow();
+      clock.restart();
       upstream.answer(answer);
     },
     expire: upstream.expire,
@@ -78,14 +76,52 @@ export function runTurn(options: TurnOptions): Turn {
     ...{ writer, lastSeq: takenOver?.lastSeq ?? 0, queueBytes: options.queueBytes },
     position: () => catchUp.position,
     onTooMuch(why) {
-      if (outcome || isTaken) return;
-      if (why === LOG_UNAVAILABLE && mayBeTaken()) onTaken();
+      if (!isLive(state)) return;
+      if (why === LOG_UNAVAILABLE && mayBeTaken()) leave();
       else breakOff(why);
     },
-    isOver: () => outcome !== undefined && !isTaken,
+    isOver: () => state.name === 'ending',
     close,
     onError: onLogError,
   });
+
+  const closing = createTurnClosing({
+    ...{ log, writer, unwritten, hooks },
+    messageId: () => messageId,
+  });
+
+  const clock = createTurnClock({
+    ...{ writer, timing, onRenewError, onSilence: breakOff },
+    writtenAt: () => unwritten.writtenAt,
+    expireQuestions: questions.expireUntil,
+    isSilenceExpected: () => !upstream.isTaken || upstream.isQueued || questions.isAsking,
+    isToolWorking: () => progress.tools.size > 0,
+  });
+
+  const late: Timer = startTimeout(timing.connectMs, () => fail(UPSTREAM_UNREACHABLE));
+
+  /** False where the event changes nothing in the present state. */
+  function go(event: TurnEvent): boolean {
+    const next = transition(state, event);
+    if (!next) return false;
+    const wasLive = isLive(state);
+    state = next;
+    if (wasLive && !isLive(next)) {
+      accepted.resolve(outcomeIn(next));
+      release();
+    }
+    return true;
+  }
+
+  /** The agent, its connection and the timers are needed no more. */
+  function release(): void {
+    opening.abort(NO_LONGER_NEEDED);
+    late.clear();
+    clock.clear();
+    upstream.release();
+    lease?.release();
+    catchUp.release();
+  }
 
   function see(chunk: Chunk): void {
     progress.see(chunk);
@@ -101,17 +137,16 @@ export function runTurn(options: TurnOptions): Turn {
 
   /** The application's translator may throw, and the agent's own code calls this. */
   function onEvent(event: unknown): void {
-    if (outcome || isTaken) return;
+    if (!isLive(state)) return;
     try {
       translate(event);
     } catch (error) {
-      onTranslatorError(error);
-      breakOff(TRANSLATOR_FAILED);
+      logTranslatorError(error);
+      breakOff(TRANSLATOR_FAILED, 'log');
     }
   }
 
-  function onTranslatorError(error: unknown): void {
-    isTranslating = false;
+  function logTranslatorError(error: unknown): void {
     logger?.error?.('the translator of the agent failed', { ...ids, error });
   }
 
@@ -123,85 +158,77 @@ export function runTurn(options: TurnOptions): Turn {
       return;
     }
     // Somebody coming, going or pinging is no sign of life from the agent.
-    if (chunks.length > 0) isAlive = true;
+    if (chunks.length > 0) clock.heard();
     if (translator.ended) settle(outcomeOf(chunks), chunks);
     else push(chunks);
   }
 
-  /** It is in the log already, and was told only so that the translator knows it too. */
+  /** The event is in the log already: only the translator has to know it. */
   function onKnownEvent(chunks: Chunk[]): void {
-    isAlive = true;
+    clock.heard();
     for (const chunk of chunks) see(chunk);
     catchUp.seen();
     if (translator.ended) settle(outcomeOf(chunks), []);
   }
 
-  function end(given: TurnOutcome): void {
-    if (outcome || isTaken) return;
+  /** Only a translator that has seen all of the turn knows what is open. */
+  function endsFromNow(): EndsFrom {
+    const hasSeenAll = state.name === 'running' || (state.name === 'opening' && !takenOver);
+    return hasSeenAll ? 'translator' : 'log';
+  }
+
+  function end(outcome: TurnOutcome, endsFrom = endsFromNow()): void {
+    if (!isLive(state)) return;
     let chunks: Chunk[] = [];
+    let from = endsFrom;
     try {
-      // Otherwise what is to be closed follows from what is written, which is read first.
-      if (catchUp.isDone && isTranslating) chunks = translator.end(given);
+      if (from === 'translator') chunks = translator.end(outcome);
     } catch (error) {
-      onTranslatorError(error);
+      logTranslatorError(error);
+      from = 'log';
     }
-    settle(given, chunks);
-  }
-
-  async function closeFromLog(final: TurnOutcome): Promise<void> {
-    const chunks = await readWritten(log, turnId, unwritten.lastSeq);
-    const closings = closingsOf(chunks, messageId, final);
-    if (closings.length > 0) await unwritten.append(closings);
-  }
-
-  function fail({ code, userMessage: message }: ErrorKind): void {
-    end({ status: 'failed', code, message });
-  }
-
-  /** Nobody asked for it: the agent is told why. */
-  function breakOff(why: ErrorKind): void {
-    stopUpstream(why);
-    fail(why);
-  }
-
-  /** Never after the end: the agent may be busy with another turn by then. */
-  function stopUpstream(why?: ErrorKind): void {
-    if (!outcome) upstream.stop(why && new SabirError(why));
-  }
-
-  function letGo(): void {
-    opening.abort(NO_LONGER_NEEDED);
-    late.clear();
-    watchdog.clear();
-    upstream.release();
-    lease?.release();
-    catchUp.letGo();
+    settle(outcome, chunks, from);
   }
 
   /** The one place where a turn gets its outcome. */
-  function settle(final: TurnOutcome, chunks: Chunk[]): void {
-    outcome = final;
-    accepted.resolve(final);
-    letGo();
+  function settle(outcome: TurnOutcome, chunks: Chunk[], endsFrom = endsFromNow()): void {
+    if (!go({ type: 'settled', outcome, endsFrom })) return;
     try {
       push(chunks);
     } catch (error) {
-      onTranslatorError(error);
+      logTranslatorError(error);
+      go({ type: 'translator-failed' });
     }
     unwritten.flushSoon();
   }
 
-  async function close(): Promise<void> {
-    const final = outcome as TurnOutcome;
-    if (!catchUp.isDone || !isTranslating) await closeFromLog(final);
-    // Read before it is closed: a log that retains nothing has forgotten it afterwards.
-    const message = await hooks.readMessage(unwritten.lastSeq, messageId);
-    await writer.close(final);
-    await tellEnd(final, message);
+  function fail({ code, userMessage: message }: ErrorKind, endsFrom?: EndsFrom): void {
+    end({ status: 'failed', code, message }, endsFrom);
   }
 
-  async function tellEnd(final: TurnOutcome, message: UIMessage): Promise<void> {
-    await hooks.end(final, message, statsOf(translator));
+  /** Ends a turn that nobody asked to stop: the agent gets the reason. */
+  function breakOff(why: ErrorKind, endsFrom?: EndsFrom): void {
+    stopUpstream(why);
+    fail(why, endsFrom);
+  }
+
+  /** Never after the end: the agent may be busy with another turn by then. */
+  function stopUpstream(why?: ErrorKind): void {
+    if (isLive(state)) upstream.stop(why && new SabirError(why));
+  }
+
+  /** Everything is written that the turn has said. */
+  async function close(): Promise<void> {
+    if (state.name !== 'ending') return;
+    const { outcome, endsFrom } = state;
+    await finish(
+      await (endsFrom === 'log' ? closing.closeFromLog(outcome) : closing.close(outcome)),
+    );
+  }
+
+  async function finish({ outcome, message }: Closed): Promise<void> {
+    await hooks.end(outcome, message, statsOf(translator));
+    go({ type: 'closed', outcome });
     finished.resolve();
   }
 
@@ -210,55 +237,41 @@ export function runTurn(options: TurnOptions): Turn {
     const isFenced = isFence(error);
     const kind = kindOf(error);
     const isLeft = isFenced ? log.outlivesProcess : kind === LOG_UNAVAILABLE && mayBeTaken();
-    if (isLeft || isTaken) {
-      onTaken();
+    if (isLeft || state.name === 'left') {
+      leave();
       return;
     }
-    const isTooLarge = kind === TURN_TOO_LARGE;
-    let final: TurnOutcome = isFenced
+    const failed: TurnOutcome = isFenced
       ? { status: 'lost' }
       : { status: 'failed', code: kind.code, message: kind.userMessage };
     stopUpstream(isFenced ? TURN_FENCED : kind);
-    if (!outcome) settle(final, []);
+    settle(failed, [], 'log');
     unwritten.clear();
+    const isTooLarge = kind === TURN_TOO_LARGE;
     logger?.error?.(`the turn ended: ${isFenced ? TURN_FENCED.code : kind.code}`, {
       ...ids,
       ...(!isTooLarge && !isFenced && { error: withoutContent(error) }),
     });
-    let message: UIMessage | undefined;
+    let outcome = failed;
     try {
       if (!isFenced) {
-        const written = await readWritten(log, turnId, unwritten.lastSeq).catch(nothingIfLost);
-        const closings = closingsOf(written, messageId, final);
-        if (closings.length > 0) await writer.append(closings);
-        // All of it was stored, and only the closing failed.
-        else final = outcome ?? final;
-        message = await hooks.readMessage(unwritten.lastSeq, messageId);
-        await writer.close(final);
+        return await finish(await closing.closeAfterError(failed, outcomeIn(state) ?? failed));
       }
     } catch (second) {
-      // Its lease runs out, or has: whoever notices ends it.
-      if (isFence(second)) final = { status: 'lost' };
+      // Its lease runs out, or has: the process that notices ends the turn.
+      if (isFence(second)) outcome = { status: 'lost' };
       logger?.error?.('the turn could not be closed', { ...ids, error: withoutContent(second) });
-      // And tells of it: it is told of once. One that the log has lost is nobody else's.
-      const isLost = hasCode(error, LOG_FAILED) && !isFence(second) && (await isGone());
+      // That process also calls `onFinish`, which runs once. A turn that the log has lost has no other process.
+      const isLost = hasCode(error, LOG_FAILED) && !isFence(second) && (await closing.isGone());
       if (log.outlivesProcess && !isLost) {
-        onTaken();
+        leave();
         return;
       }
     }
-    await tellEnd(final, message ?? (await hooks.readMessage(unwritten.lastSeq, messageId)));
+    await finish({ outcome, message: await hooks.readMessage(unwritten.lastSeq, messageId) });
   }
 
-  async function isGone(): Promise<boolean> {
-    try {
-      return (await log.get(turnId)) === undefined;
-    } catch {
-      return false;
-    }
-  }
-
-  /** Who heard nothing of the log for so long does not stop what another may have gone on with. */
+  /** After a full lease without contact, another process may own the turn. */
   function mayBeTaken(): boolean {
     return log.outlivesProcess && !writer.isHeld && canGoOnElsewhere();
   }
@@ -267,27 +280,25 @@ export function runTurn(options: TurnOptions): Turn {
     return Boolean(options.isKept && lease?.session.attach);
   }
 
-  /** Whoever has the turn now sees to it: its agent goes on, if they can ask it for the rest. */
-  function onTaken(): void {
-    if (!isTaken && !canGoOnElsewhere()) stopUpstream(TURN_FENCED);
-    if (!isTaken) leaveToOthers();
-    // If it is nobody's yet, nobody has to wait.
+  /** Another process owns the turn, or will: its agent goes on where that process can attach to it. */
+  function leave(): void {
+    if (!canGoOnElsewhere()) stopUpstream(TURN_FENCED);
+    letOthersTake();
+    // If no process has the turn yet, the next one need not wait for the lease.
     writer.release().catch(() => undefined);
     finished.resolve();
   }
 
-  function leaveToOthers(): void {
-    isTaken = true;
-    accepted.resolve(undefined);
+  function letOthersTake(): void {
+    if (!go({ type: 'left' })) return;
     unwritten.clear();
-    letGo();
     options.onTaken?.();
   }
 
   async function handOver(): Promise<boolean> {
-    if (outcome || isTaken || !log.outlivesProcess || !canGoOnElsewhere()) return false;
-    // What is not written yet is told again to whoever goes on.
-    leaveToOthers();
+    if (!isLive(state) || !log.outlivesProcess || !canGoOnElsewhere()) return false;
+    // The agent repeats what is not written yet to the process that goes on.
+    letOthersTake();
     try {
       await writer.release();
     } catch (error) {
@@ -300,11 +311,11 @@ export function runTurn(options: TurnOptions): Turn {
 
   async function obey(): Promise<void> {
     for await (const command of writer.commands()) {
-      if (isTaken) return;
+      if (state.name === 'left') return;
       if (command.type === 'answer') {
-        // Who took the turn over has to hear of the question first.
+        // After a takeover, the agent has to repeat the question first.
         void catchUp.whenDone.then(() => {
-          if (!outcome && !isTaken) questions.answer(command);
+          if (isLive(state)) questions.answer(command);
         });
       } else {
         const { reason } = command;
@@ -315,47 +326,24 @@ export function runTurn(options: TurnOptions): Turn {
     }
   }
 
-  const { renewMs } = writer;
-  const tickMs = Math.min(TICK_MS, renewMs / 2, Math.max(timing.idleMs / 4, 10));
-  const watchdog: Timer = startTimer(tickMs, () => {
-    const renewAt = Math.max(unwritten.writtenAt, renewedAt) + renewMs;
-    if (steadyNow() >= renewAt) {
-      renewedAt = steadyNow();
-      writer.renew().catch(onRenewError);
-    }
-    questions.expireUntil(Date.now());
-    const now = monotonicNow();
-    // The clock is read once a tick, not once an event.
-    if (isAlive || !upstream.isTaken || upstream.isQueued || questions.isAsking) {
-      isAlive = false;
-      lastEventAt = now;
-      return;
-    }
-    const isToolWorking = progress.tools.size > 0;
-    if (now - lastEventAt < (isToolWorking ? timing.toolLimitMs : timing.idleMs)) return;
-    breakOff(isToolWorking ? TOOL_SILENT : UPSTREAM_SILENT);
-  });
-
-  /** One that was missed is tried again; the lease is longer than that. */
+  /** A renewal that failed is tried again; the lease is longer than that. */
   function onRenewError(error: unknown): void {
-    if (outcome || isTaken) return;
+    if (!isLive(state)) return;
     if (!isFence(error)) {
       logger?.warn('the lease could not be renewed', { ...ids, error });
-      // It is not there any more.
+      // The log has lost the turn.
       if (hasCode(error, LOG_FAILED)) breakOff(LOG_FAILED);
       return;
     }
     if (log.outlivesProcess) {
-      onTaken();
+      leave();
       return;
     }
     stopUpstream(TURN_FENCED);
     end({ status: 'lost' });
   }
 
-  const late: Timer = startTimeout(timing.connectMs, () => fail(UPSTREAM_UNREACHABLE));
-
-  /** Whoever takes a turn over may come at a bad moment: it is tried until it is too late. */
+  /** A takeover may come at a bad moment for the agent: it is tried until it is too late. */
   async function open(): Promise<SessionLease> {
     for (;;) {
       try {
@@ -367,24 +355,24 @@ export function runTurn(options: TurnOptions): Turn {
     }
   }
 
-  /** Of one that was taken over: whether nothing can follow what is written. */
+  /** Of a turn that was taken over: whether nothing can follow what is written. */
   async function hasEnded({ lastSeq: written, canAttach }: TakenOver): Promise<boolean> {
     const chunks = written > 0 ? await readWritten(log, turnId, written) : [];
     if (chunks.some(({ type }) => type === 'finish' || type === 'error')) {
-      if (!outcome) settle(outcomeOf(chunks), []);
+      settle(outcomeOf(chunks), []);
     } else if (!canAttach) end({ status: 'lost' });
-    return outcome !== undefined;
+    return !isLive(state);
   }
 
   async function start(): Promise<void> {
     if (takenOver && (await hasEnded(takenOver))) return;
     try {
       const opened = await open();
-      if (outcome || isTaken) return opened.release();
+      if (!isLive(state)) return opened.release();
       lease = opened;
     } catch (error) {
-      if (isTaken) return;
-      if (outcome && outcome.status !== 'failed') return;
+      const outcome = outcomeIn(state);
+      if (state.name === 'left' || (outcome && outcome.status !== 'failed')) return;
       logger?.warn('the agent could not be reached', { ...ids, error });
       options.onUnreachable?.();
       return fail(UPSTREAM_UNREACHABLE);
@@ -397,12 +385,15 @@ export function runTurn(options: TurnOptions): Turn {
       return;
     }
     try {
-      const sink = { event: onEvent, close: (final: TurnOutcome) => end(final) };
+      const sink = { event: onEvent, close: (outcome: TurnOutcome) => end(outcome) };
       const begun =
         takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink);
       translator = upstream.take(begun);
-      void Promise.resolve(begun.accepted).then(() => accepted.resolve(outcome));
-      lastEventAt = monotonicNow();
+      // It was refused while it was being sent.
+      if (!isLive(state)) return upstream.release();
+      void Promise.resolve(begun.accepted).then(() => accepted.resolve(outcomeIn(state)));
+      clock.restart();
+      go({ type: takenOver ? 'attached' : 'prompted' });
       catchUp.attached();
     } catch (error) {
       logger?.error?.('the prompt could not be sent', { ...ids, error: withoutContent(error) });
@@ -429,7 +420,7 @@ export function runTurn(options: TurnOptions): Turn {
     get canWait() {
       return questions.isAsking && lease?.session.waiting !== undefined;
     },
-    abandon: end,
+    abandon: (outcome) => end(outcome),
     handOver,
     accepted: accepted.promise,
     done: finished.promise,

@@ -19,6 +19,8 @@ type UnwrittenOptions = {
   onError(error: unknown): Promise<void>;
 };
 
+export type Unwritten = ReturnType<typeof createUnwritten>;
+
 /** A log that takes longer to confirm what it was given is away. */
 const LOG_SILENT_MS = 2_000;
 
