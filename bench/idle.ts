@@ -43,7 +43,9 @@ const userOf = (i: number) => `user-${Math.floor(i / PER_USER)}`;
 
 function asking(round: string, count: number): Ask[] {
   return Array.from({ length: count }, (_, i) => ({
-    ...{ method: 'POST', path: `/api/sessions/s${i}/chat`, user: userOf(i) },
+    method: 'POST',
+    path: `/api/sessions/s${i}/chat`,
+    user: userOf(i),
     body: {
       id: `${round}-${i}`,
       messages: [{ id: `${round}-${i}-m`, role: 'user', parts: [{ type: 'text', text: 'go' }] }],

@@ -15,6 +15,7 @@ const ROOMS = [
     'core/byte-source.ts',
     'core/forget.ts',
     'core/hash.ts',
+    'core/loose.ts',
     'core/json-limits.ts',
     'core/metrics.ts',
     'core/no-longer-needed.ts',

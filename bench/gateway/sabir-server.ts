@@ -12,8 +12,10 @@ const gateway = createChatGateway({
   // A client that falls behind would get fewer, larger chunks: here each one is counted.
   // And all clients are one user.
   limits: {
-    ...{ viewerBacklogBytes: Infinity, liveTurnsPerUser: Infinity },
-    ...{ viewersPerUser: Infinity, bodiesPerUser: Infinity },
+    viewerBacklogBytes: Infinity,
+    liveTurnsPerUser: Infinity,
+    viewersPerUser: Infinity,
+    bodiesPerUser: Infinity,
   },
   log: memoryTurnLog({ maxTurnBytes: Infinity, retentionMs: 0 }),
 });

@@ -68,7 +68,11 @@ export function watch(port: number, path: string, body?: unknown): Watching {
   let wanted = Number.POSITIVE_INFINITY;
   let sent: ClientRequest | undefined;
   const watching: Watching = {
-    ...{ bytes: 0, deltas: 0, text: '', begun: begun.promise, ended: ended.promise },
+    bytes: 0,
+    deltas: 0,
+    text: '',
+    begun: begun.promise,
+    ended: ended.promise,
     until(length) {
       wanted = length;
       check();

@@ -74,7 +74,10 @@ export async function openSabir(url: string): Promise<Side> {
   async function open(onDelta: () => void): Promise<Turn> {
     const id = `${++turns}`;
     const begun = await written.begin({
-      ...{ sessionId: 's', chatId: id, requestId: id, messageId: id },
+      sessionId: 's',
+      chatId: id,
+      requestId: id,
+      messageId: id,
     });
     if (!('writer' in begun)) throw new Error('the turn was there already');
     const { writer } = begun;

@@ -81,7 +81,9 @@ export async function openCrowd(
     ended: connecting.then(async () => {
       await Promise.all(viewers.map(({ ended }) => ended));
     }),
-    ...{ frames, latencies, texts },
+    frames,
+    latencies,
+    texts,
   };
 }
 

@@ -16,16 +16,31 @@ export type Booking = {
 
 const BOOKINGS: readonly Booking[] = [
   {
-    ...{ number: 'H-204', port: 'Marseille', berth: 'Guest berth 12', from: '14 June' },
-    ...{ nights: 2, paid: '€96', status: 'booked' },
+    number: 'H-204',
+    port: 'Marseille',
+    berth: 'Guest berth 12',
+    from: '14 June',
+    nights: 2,
+    paid: '€96',
+    status: 'booked',
   },
   {
-    ...{ number: 'H-311', port: 'Genoa', berth: 'Berth C7', from: '18 June' },
-    ...{ nights: 1, paid: '€54', status: 'booked' },
+    number: 'H-311',
+    port: 'Genoa',
+    berth: 'Berth C7',
+    from: '18 June',
+    nights: 1,
+    paid: '€54',
+    status: 'booked',
   },
   {
-    ...{ number: 'H-127', port: 'Valletta', berth: 'Buoy 3', from: '2 July' },
-    ...{ nights: 4, paid: '€80', status: 'booked' },
+    number: 'H-127',
+    port: 'Valletta',
+    berth: 'Buoy 3',
+    from: '2 July',
+    nights: 4,
+    paid: '€80',
+    status: 'booked',
   },
 ];
 const MAX_CHATS = 100;

@@ -54,7 +54,9 @@ export async function* writeResponse(
     const place = { output_index, item_id: item.id, summary_index: 0 };
     yield* begin({ ...item, summary: [] });
     const text = yield* write(pieces, (delta) => ({
-      ...{ type: 'response.reasoning_summary_text.delta', ...place, delta },
+      type: 'response.reasoning_summary_text.delta',
+      ...place,
+      delta,
     }));
     yield* end({ ...item, summary: [{ type: 'summary_text', text }] });
   }
@@ -68,7 +70,9 @@ export async function* writeResponse(
     for (const { pieces, source } of passages) {
       const start = text.length;
       text += yield* write(pieces, (delta) => ({
-        ...{ type: 'response.output_text.delta', ...place, delta },
+        type: 'response.output_text.delta',
+        ...place,
+        delta,
       }));
       if (!source) continue;
       const annotation = toCitation(source, start, text.trimEnd().length);
@@ -85,7 +89,9 @@ export async function* writeResponse(
     const place = { output_index, item_id: item.id };
     yield* begin({ ...item, arguments: '', status: 'in_progress' });
     const text = yield* write(toPieces(JSON.stringify(input)), (delta) => ({
-      ...{ type: 'response.function_call_arguments.delta', ...place, delta },
+      type: 'response.function_call_arguments.delta',
+      ...place,
+      delta,
     }));
     yield* end({ ...item, arguments: text, status: 'completed' });
   }
@@ -106,7 +112,9 @@ export async function* writeResponse(
   const input_tokens = Math.ceil(readCharacters / CHARACTERS_PER_TOKEN);
   const output_tokens = Math.ceil(written / CHARACTERS_PER_TOKEN);
   const usage = {
-    ...{ input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+    input_tokens,
+    output_tokens,
+    total_tokens: input_tokens + output_tokens,
     input_tokens_details: { cached_tokens: 0 },
     output_tokens_details: { reasoning_tokens: 0 },
   };

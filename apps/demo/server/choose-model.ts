@@ -54,18 +54,24 @@ export function chooseDeskModel(env: Environment, speed?: number): DeskModel {
   if (!provider) {
     const modelFor = createScriptedModels(speed);
     return {
-      ...{ name: 'scripted model', isScripted: true, canSearchWeb: false },
+      name: 'scripted model',
+      isScripted: true,
+      canSearchWeb: false,
       runnerFor: (context) => new Runner({ model: modelFor(context), tracingDisabled }),
     };
   }
   const { baseUrl, apiKey, model } = provider;
   const isOpenAI = baseUrl === OPENAI;
   const modelProvider = new OpenAIProvider({
-    ...{ apiKey, baseURL: baseUrl.replace(/\/+$/, ''), useResponses: isOpenAI },
+    apiKey,
+    baseURL: baseUrl.replace(/\/+$/, ''),
+    useResponses: isOpenAI,
   });
   const runner = new Runner({ model, modelProvider, tracingDisabled });
   return {
-    ...{ name: model, isScripted: false, canSearchWeb: isOpenAI },
+    name: model,
+    isScripted: false,
+    canSearchWeb: isOpenAI,
     runnerFor: () => runner,
   };
 }

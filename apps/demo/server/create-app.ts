@@ -61,7 +61,8 @@ export function createApp(options: AppOptions): App {
         createFlow: createCountedFlow,
         flowOptions: FLOW_OPTIONS,
         desk: createDesk({
-          ...{ model: deskModel, runs },
+          model: deskModel,
+          runs,
           ...(speed !== undefined && { speed }),
           ...(answerMs !== undefined && { answerMs }),
         }),

@@ -20,7 +20,8 @@ export async function startDemo(settings: Settings, where: Where): Promise<Runni
     ? await startSessions(settings, where, app.fetch)
     : await serve({ ...where, fetch: app.fetch, shutdownMs: SHUTDOWN_MS });
   return {
-    ...{ url: server.url, port: server.port },
+    url: server.url,
+    port: server.port,
     async close() {
       await app.close();
       await server.close();
@@ -39,7 +40,10 @@ async function startSessions(
 ): Promise<RunningDemo> {
   const store = sqliteSessionStore({ file: database });
   const { url, port, close } = await startSessionStack({
-    ...{ ...where, store, driver: agent.createDriver, shutdownMs: SHUTDOWN_MS },
+    ...where,
+    store,
+    driver: agent.createDriver,
+    shutdownMs: SHUTDOWN_MS,
     authenticate: (request) => ({ id: new URL(request.url).searchParams.get('window') ?? 'page' }),
     access: (_, sessionId) => (SESSION_ID.test(sessionId) ? 'owner' : null),
     fetch: (request) =>

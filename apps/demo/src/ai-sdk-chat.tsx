@@ -66,7 +66,12 @@ export function AiSdkChat({ chatId }: { chatId: string }) {
   return (
     <ChatView
       chat={{
-        ...{ messages, status, error, isCatchingUp, isReconnecting, place: turnPlace },
+        messages,
+        status,
+        error,
+        isCatchingUp,
+        isReconnecting,
+        place: turnPlace,
         send: (text) => begin(chat.sendMessage({ text })),
         retry: () => begin(chat.regenerate()),
         stop: () => void stop(),

@@ -53,7 +53,11 @@ export function ContractChat({ chatId }: { chatId: string }) {
   return (
     <ChatView
       chat={{
-        ...{ messages, status, isCatchingUp, isReconnecting, place: 'gateway' },
+        messages,
+        status,
+        isCatchingUp,
+        isReconnecting,
+        place: 'gateway',
         // An error that the answer went on after is none of the turn's.
         error: status === 'error' ? chat.error : undefined,
         send: (text) => void chat.sendMessage(text),

@@ -51,7 +51,9 @@ function OpenSession({ chatId, connection, requests, session, start }: OpenSessi
   const [refused, setRefused] = useState<string>();
   const { transport, isUnsent, promptId: sent } = useSessionTransport(requests.api, connection);
   const chat = useChat<ChatMessage>({
-    ...{ id: chatId, messages: start.stored.messages, transport },
+    id: chatId,
+    messages: start.stored.messages,
+    transport,
     resume: true,
     throttle: FRAME_MS,
   });
@@ -60,7 +62,11 @@ function OpenSession({ chatId, connection, requests, session, start }: OpenSessi
   const last = messages.at(-1);
 
   const isCatchingUp = useSessionSync({
-    ...{ session, messages, setMessages: chat.setMessages, isIdle, firstVisit: start.visit },
+    session,
+    messages,
+    setMessages: chat.setMessages,
+    isIdle,
+    firstVisit: start.visit,
     async history() {
       const said = await requests.history();
       return isUnsent ? withUnsent(said, last) : said;
@@ -114,8 +120,15 @@ function OpenSession({ chatId, connection, requests, session, start }: OpenSessi
         />
       )}
       chat={{
-        ...{ messages, isCatchingUp, isReconnecting: false, place: 'gateway', isShared: true },
-        ...{ isCutOff: isCut, answer: requests.answer, send, retry },
+        messages,
+        isCatchingUp,
+        isReconnecting: false,
+        place: 'gateway',
+        isShared: true,
+        isCutOff: isCut,
+        answer: requests.answer,
+        send,
+        retry,
         status: isHealing ? 'streaming' : status,
         error: isHealing ? undefined : error,
         // Where nobody can be told, it goes on.

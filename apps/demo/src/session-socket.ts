@@ -24,7 +24,10 @@ type SessionSocket = {
 export function createSessionSocket(address: string, connection: Connection): SessionSocket {
   const listeners = new Set<() => void>();
   const wishes = new URLSearchParams({
-    ...{ role: 'client', dialect: 'v2', messages: '0', window: toWindowId(randomHex()) },
+    role: 'client',
+    dialect: 'v2',
+    messages: '0',
+    window: toWindowId(randomHex()),
   });
   const url = `${address}/ws?${wishes}`;
   let state = UNKNOWN_SESSION;

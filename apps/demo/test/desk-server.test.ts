@@ -229,7 +229,8 @@ describe('a key', () => {
     });
     vi.stubGlobal('fetch', provider);
     const env = {
-      ...{ SABIR_MODEL_BASE_URL: 'http://m.test/v1/', SABIR_MODEL: 'm' },
+      SABIR_MODEL_BASE_URL: 'http://m.test/v1/',
+      SABIR_MODEL: 'm',
       SABIR_MODEL_API_KEY: 'local-secret',
     };
     const chat = startDesk({ env }).openChat();

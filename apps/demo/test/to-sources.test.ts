@@ -3,7 +3,9 @@ import type { ChatPart } from '../src/chat-message.ts';
 import { toSources } from '../src/to-sources.ts';
 
 const page = (url: string, title?: string): ChatPart => ({
-  ...{ type: 'source-url', sourceId: crypto.randomUUID(), url },
+  type: 'source-url',
+  sourceId: crypto.randomUUID(),
+  url,
   ...(title && { title }),
 });
 
@@ -17,11 +19,13 @@ describe('the sources of an answer', () => {
     ]);
     expect(sources).toEqual([
       {
-        ...{ key: 'https://www.example.com/a', title: 'A' },
+        key: 'https://www.example.com/a',
+        title: 'A',
         link: { url: 'https://www.example.com/a', host: 'example.com' },
       },
       {
-        ...{ key: 'https://example.org/b?x=1', title: 'https://example.org/b?x=1' },
+        key: 'https://example.org/b?x=1',
+        title: 'https://example.org/b?x=1',
         link: { url: 'https://example.org/b?x=1', host: 'example.org' },
       },
     ]);
@@ -36,8 +40,11 @@ describe('the sources of an answer', () => {
 
   test('may be documents, which have no address', () => {
     const document: ChatPart = {
-      ...{ type: 'source-document', sourceId: 's', mediaType: 'application/pdf' },
-      ...{ title: 'The rules', filename: 'rules.pdf' },
+      type: 'source-document',
+      sourceId: 's',
+      mediaType: 'application/pdf',
+      title: 'The rules',
+      filename: 'rules.pdf',
     };
     expect(toSources([document, { ...document, sourceId: 't' }])).toEqual([
       { key: 'document rules.pdf', title: 'The rules', note: 'rules.pdf' },

@@ -40,8 +40,11 @@ const USAGE = {
   outputTokens: { total: 4, text: 2, reasoning: 2 },
 };
 const FLAT_USAGE = {
-  ...{ inputTokens: 3, outputTokens: 4, totalTokens: 7 },
-  ...{ reasoningTokens: 2, cachedInputTokens: 1 },
+  inputTokens: 3,
+  outputTokens: 4,
+  totalTokens: 7,
+  reasoningTokens: 2,
+  cachedInputTokens: 1,
 };
 
 function release(
@@ -62,7 +65,8 @@ function release(
     Agent: Agent as AgentClass,
     finish,
     file: (mediaType, data) => ({
-      ...{ type: 'file', mediaType },
+      type: 'file',
+      mediaType,
       data: name === 'ai@7' ? { type: 'data', data } : data,
     }),
     error: (message, about) => new sdk.APICallError({ message, ...about } as never),

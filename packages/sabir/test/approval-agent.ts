@@ -41,7 +41,10 @@ function askFor(approvalId: string, question: object): Chunk[] {
   const data = { questionId: approvalId, text: `Pay for ${approvalId}?`, toolCallId };
   return [
     {
-      ...{ type: 'tool-input-available', toolCallId, toolName: 'pay', input: { approvalId } },
+      type: 'tool-input-available',
+      toolCallId,
+      toolName: 'pay',
+      input: { approvalId },
       providerExecuted: true,
     } as Chunk,
     { type: 'data-question', id: approvalId, data: { ...data, status: 'open', ...question } },
@@ -53,7 +56,9 @@ function settle(approvalId: string, { approved }: Verdict): Chunk {
   const toolCallId = callOf(approvalId);
   if (!approved) return { type: 'tool-output-denied', toolCallId };
   return {
-    ...{ type: 'tool-output-available', toolCallId, output: `paid ${approvalId}` },
+    type: 'tool-output-available',
+    toolCallId,
+    output: `paid ${approvalId}`,
     providerExecuted: true,
   } as Chunk;
 }

@@ -155,7 +155,13 @@ const atOnce = await measure();
 const after = await heldAtRest(before);
 
 const report: LeakReport = {
-  ...{ warmupTurns: WARMUP, turns: TURNS, atOnce: AT_ONCE, samples, finished, before, after },
+  warmupTurns: WARMUP,
+  turns: TURNS,
+  atOnce: AT_ONCE,
+  samples,
+  finished,
+  before,
+  after,
   bytesPerTurn: slopeOf(samples, TURNS / SAMPLES),
   bytesPerTurnAtOnce: (atOnce - atRest) / AT_ONCE,
   seconds: (performance.now() - startedAt) / 1_000,

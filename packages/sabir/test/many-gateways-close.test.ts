@@ -34,7 +34,8 @@ describe.skipIf(!hasRedis)(`a gateway that is closed${IF_REDIS}`, () => {
   async function start({ gateway, ...options }: FleetOptions = {}) {
     const agent = createLedAgent();
     const fleet = await startFleet(redis(), {
-      ...{ driver: agent.driver, log: LONG_LEASE },
+      driver: agent.driver,
+      log: LONG_LEASE,
       gateway: { ...gateway, timing: { shutdownMs: SHUTDOWN_MS, ...gateway?.timing } },
       ...options,
     });
@@ -244,7 +245,8 @@ describe.skipIf(!hasRedis)(`a gateway that is closed${IF_REDIS}`, () => {
   it('waits for turns that nobody can go on with, and ends those that take too long', async () => {
     const agent = createAgent();
     const { A, B, finishes } = await start({
-      ...{ count: 2, upstream: () => agent.upstream },
+      count: 2,
+      upstream: () => agent.upstream,
       gateway: { timing: { shutdownMs: 500 } },
     });
     const [short, long] = await Promise.all(

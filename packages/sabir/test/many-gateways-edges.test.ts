@@ -191,7 +191,8 @@ describe.skipIf(!hasRedis)(`gateways that share turns${IF_REDIS}`, () => {
 
   it('see a turn to its end whose prompt is too large to be kept, when they are closed', async () => {
     const { A, B, agent, finishes } = await start({
-      ...{ count: 2, gateway: { timing: { shutdownMs: 5_000 } } },
+      count: 2,
+      gateway: { timing: { shutdownMs: 5_000 } },
     });
     const sender = await sendTo(A, largeBody('go'));
     const run = await agent.run();

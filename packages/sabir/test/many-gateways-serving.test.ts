@@ -195,7 +195,8 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     for (const { chunks, text } of [sender, watcher]) {
       expect(text()).toBe('Half ');
       expect(foldChunks(chunks()).metadata).toMatchObject({
-        ...{ outcome: 'stopped', reason: 'stopped by the user' },
+        outcome: 'stopped',
+        reason: 'stopped by the user',
       });
     }
     await until('it is stored', () => finishes.length > 0);

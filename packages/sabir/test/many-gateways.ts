@@ -80,8 +80,11 @@ export async function startFleet(redis: RedisServer, options: FleetOptions = {})
     const upstream = options.upstream
       ? options.upstream(name)
       : agentOpsUpstream({
-          ...{ url: agentPipe?.url ?? '', WebSocket, token: ({ id }) => id },
-          ...{ isSessionServer: true, approvals },
+          url: agentPipe?.url ?? '',
+          WebSocket,
+          token: ({ id }) => id,
+          isSessionServer: true,
+          approvals,
         });
     const box = await openBox({ name, upstream, agentPipe, redis, prefix, options, finishes });
     boxes.push(box);
@@ -111,12 +114,17 @@ async function openBox(given: BoxOptions) {
   const { client, close: closeClient } = await openClient(kind, redisPipe.port);
   const spy = createLogSpy();
   const log = redisTurnLog({
-    ...{ client, prefix, leaseMs: LEASE_MS, logger: spy.logger },
+    client,
+    prefix,
+    leaseMs: LEASE_MS,
+    logger: spy.logger,
     ...options.log,
   }) as TurnLog;
   let isDead = false;
   const gateway = createChatGateway({
-    ...{ upstream, log, logger: spy.logger },
+    upstream,
+    log,
+    logger: spy.logger,
     authenticate: ({ headers }) => {
       const id = headers.get('authorization')?.replace('Bearer ', '');
       return id ? { id, team: 'blue', token: `secret of ${id}` } : null;
@@ -150,7 +158,12 @@ async function openBox(given: BoxOptions) {
   });
 
   return {
-    ...{ name, gateway, log, client, url: front.url, lines: spy.lines },
+    name,
+    gateway,
+    log,
+    client,
+    url: front.url,
+    lines: spy.lines,
     kill,
     isDead: () => isDead,
     /** Its requests, over HTTP. */
@@ -315,7 +328,9 @@ export async function openChat(
     // As a page of that release says it; 5 knows of no approvals.
     if (name === 'ai@6' || name === 'ai@7') headers.set('x-sabir-ai-sdk', name.slice(3));
     const one: OpenChat['requests'][number] = {
-      ...{ method: request.method ?? 'GET', at: box.name, status: undefined },
+      method: request.method ?? 'GET',
+      at: box.name,
+      status: undefined,
     };
     requests.push(one);
     const response = await fetch(to, { ...request, headers });
@@ -325,13 +340,16 @@ export async function openChat(
   const transport =
     name === 'sabir'
       ? new SabirChatTransport({
-          ...{ api, aiSdk: 7, backoff: { initialMs: 20, maxMs: 200, attempts: 60 } },
+          api,
+          aiSdk: 7,
+          backoff: { initialMs: 20, maxMs: 200, attempts: 60 },
           fetch: (path, request) => send(String(path), request ?? {}),
         })
       : await httpTransport(name, send);
   const release = name === 'sabir' ? 'ai@7' : name;
   const client = await createClient(release, transport as TransportLike, {
-    ...{ id: chatId, onError: () => undefined },
+    id: chatId,
+    onError: () => undefined,
     ...init,
   });
   return { ...client, requests, text: () => textOf(client.result().message) };

@@ -65,7 +65,8 @@ function createWorld() {
   const access = (_: unknown, sessionId: string) => (sessionId === 'forbidden' ? null : 'owner');
   const options = { authenticate: () => ({ id: 'carl' }), access } as const;
   const gateway = createChatGateway({
-    ...{ ...options, metrics },
+    ...options,
+    metrics,
     upstream: (sessionId) => UPSTREAMS[sessionId as Session],
     enabled: (_, sessionId) => sessionId !== 'hung' || new Promise<never>(() => undefined),
     timing: { hookMs: 10 },

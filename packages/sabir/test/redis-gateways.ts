@@ -34,7 +34,8 @@ export function useGateways(kind: ClientKind, port: () => number) {
       const { client, close } = await openClient(kind, at, retryMs);
       const log = redisTurnLog({ client, prefix, ...options });
       const gateway = {
-        ...{ log, client },
+        log,
+        client,
         async close() {
           await log.close();
           close();

@@ -50,8 +50,16 @@ export async function startTurn(options: RunOptions = {}) {
   const onEnd = vi.fn();
   const logger = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
   const prompt: Prompt = {
-    ...{ sessionId: 's', chatId, chatKey: 'k', turnId, messageId: 'm', text: 'Hello' },
-    ...{ user: { id: 'u' }, attachments: [], messages: [], body: {} },
+    sessionId: 's',
+    chatId,
+    chatKey: 'k',
+    turnId,
+    messageId: 'm',
+    text: 'Hello',
+    user: { id: 'u' },
+    attachments: [],
+    messages: [],
+    body: {},
   };
   const turn = runTurn({
     log,
@@ -66,7 +74,14 @@ export async function startTurn(options: RunOptions = {}) {
     ...rest,
   });
   return {
-    ...{ turn, turnId, log, session, lease, onFinish, onEnd, logger },
+    turn,
+    turnId,
+    log,
+    session,
+    lease,
+    onFinish,
+    onEnd,
+    logger,
     stop: (reason?: string) => log.command(turnId, { type: 'stop', ...(reason && { reason }) }),
     answer: (questionId: string, answer: unknown) =>
       log.command(turnId, { type: 'answer', questionId, answer }),

@@ -21,12 +21,19 @@ async function setUp(driver: AgentDriver, cutOf: () => number | undefined) {
   for (let i = 0; i < 2; i++) proxies.push(await startSocketProxy(chain.port, cutOf));
   const [runnerSide, gatewaySide] = proxies as [SocketProxy, SocketProxy];
   const runner = new Runner({
-    ...{ url: runnerSide.url, sessionId: 's', driver, WebSocket, token: chain.RUNNER_TOKEN },
+    url: runnerSide.url,
+    sessionId: 's',
+    driver,
+    WebSocket,
+    token: chain.RUNNER_TOKEN,
     retryMs: { least: 5, most: 20 },
   });
   runner.start();
   const upstream = agentOpsUpstream({
-    ...{ url: gatewaySide.url, WebSocket, token: ({ id }) => id, isSessionServer: true },
+    url: gatewaySide.url,
+    WebSocket,
+    token: ({ id }) => id,
+    isSessionServer: true,
   });
   onTestFinished(async () => {
     await runner.close();

@@ -24,7 +24,8 @@ async function start() {
     server,
     ask: (session: string, text: string, chat = 'c1') =>
       fetch(at(session, 'chat'), {
-        ...{ method: 'POST', headers },
+        method: 'POST',
+        headers,
         body: JSON.stringify(chatBody(text, { id: chat })),
       }),
     resume: (session: string) => fetch(at(session, 'chat/c1/stream'), { headers }),

@@ -77,7 +77,9 @@ export function createSessionRig(options: Partial<SessionAgentOptions> = {}) {
   let wanted = 0;
   const open = () =>
     new SessionAgent({
-      ...{ sessionId: 's', storage: store.open('s'), clock },
+      sessionId: 's',
+      storage: store.open('s'),
+      clock,
       onRunnerWanted: () => void wanted++,
       ...options,
     });

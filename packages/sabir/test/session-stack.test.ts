@@ -46,7 +46,10 @@ async function start(options: Partial<SessionStackOptions> & { agent?: ScriptedD
       headers: { authorization: `Bearer ${user}`, ...(init.headers as object) },
     });
   return {
-    ...{ stack, store, agent, call },
+    stack,
+    store,
+    agent,
+    call,
     post: (text: string, { user = 'carl', session = 's1', chat = 'c1', ...init } = {} as Post) =>
       call(`${session}/chat`, user, {
         method: 'POST',

@@ -74,8 +74,13 @@ function describeBeginning({ open, shortMs }: Suite): void {
     const { turnId } = writer;
     await writer.append(OPENING);
     const expected: TurnInfo = {
-      ...{ ...same, turnId, lastSeq: 2, startedAt: expect.any(Number) },
-      ...{ status: 'running', questions: [], sourceMessageId: 'm' },
+      ...same,
+      turnId,
+      lastSeq: 2,
+      startedAt: expect.any(Number),
+      status: 'running',
+      questions: [],
+      sourceMessageId: 'm',
     };
     const again = (await log.begin(same)) as { existing: TurnInfo };
     expect(again.existing).toEqual(expected);
@@ -362,7 +367,8 @@ function describeBounds({ open, shortMs }: Suite): void {
 
 function describeProgress({ open, shortMs }: Suite): void {
   const asks = (id: string, more: object = {}): Chunk => ({
-    ...{ type: 'data-question', id },
+    type: 'data-question',
+    id,
     data: { questionId: id, text: 'Sure?', status: 'open', ...more },
   });
   const waits = (status: string): Chunk => ({ type: 'data-queue', id: 'queue', data: { status } });

@@ -19,7 +19,9 @@ export type WrittenTurn = {
 
 export async function beginTurn(log: TurnLog = memoryTurnLog()): Promise<WrittenTurn> {
   const begun = await log.begin({
-    ...{ sessionId: 's', chatId: 'c', messageId: 'm' },
+    sessionId: 's',
+    chatId: 'c',
+    messageId: 'm',
     requestId: crypto.randomUUID(),
   });
   if ('existing' in begun) throw new Error('a turn with a new request id exists already');
@@ -42,11 +44,17 @@ export function view({ fanouts }: WrittenTurn, turn: TurnInfo, options: Options 
   const onReplay = vi.fn();
   const asking = { turn, after, mayAnswer: () => true, hasNotAsked: false };
   const viewer = new Viewer({
-    ...{ fanouts, turn, after, isResuming: false },
+    fanouts,
+    turn,
+    after,
+    isResuming: false,
     encoder: createFrameEncoder(turn, client),
     pausing: client === 6 || client === 7 ? createPausing(asking) : undefined,
-    ...{ keepAliveMs: 0, maxBacklogBytes: 1_000_000 },
-    ...{ onDeparture, onSlow, onReplay },
+    keepAliveMs: 0,
+    maxBacklogBytes: 1_000_000,
+    onDeparture,
+    onSlow,
+    onReplay,
     ...rest,
   });
   const { body } = toByteResponse(viewer, {}, new AbortController().signal);
@@ -66,7 +74,12 @@ export function view({ fanouts }: WrittenTurn, turn: TurnInfo, options: Options 
     return true;
   }
   return {
-    ...{ onDeparture, onSlow, onReplay, frames, reader, pull },
+    onDeparture,
+    onSlow,
+    onReplay,
+    frames,
+    reader,
+    pull,
     get text() {
       return text;
     },

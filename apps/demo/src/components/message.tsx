@@ -58,7 +58,9 @@ export const AssistantMessage = memo(function AssistantMessage({
             isLast={position === steps.length - 1}
             key={step.key}
             look={toStepLook(step, {
-              ...{ isLast: position === steps.length - 1, isLive, isWaiting },
+              isLast: position === steps.length - 1,
+              isLive,
+              isWaiting,
               outcome: message?.metadata?.outcome,
             })}
             step={step}

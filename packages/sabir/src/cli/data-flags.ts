@@ -6,20 +6,28 @@ import { didYouMean } from './suggest.ts';
 
 export const DATA_FLAGS = {
   database: {
-    ...{ kind: 'text', value: 'file', example: 'sabir.db' },
+    kind: 'text',
+    value: 'file',
+    example: 'sabir.db',
     env: ['SABIR_DATABASE'],
     about: 'the file of chats (sabir.db)',
   },
   to: {
-    ...{ kind: 'text', value: 'file', example: 'backup.db' },
+    kind: 'text',
+    value: 'file',
+    example: 'backup.db',
     about: 'backup: where to; must not be there yet',
   },
   days: {
-    ...{ kind: 'text', value: 'number', example: '90' },
+    kind: 'text',
+    value: 'number',
+    example: '90',
     about: 'purge: sessions unchanged for longer',
   },
   user: {
-    ...{ kind: 'text', value: 'id', example: 'olga' },
+    kind: 'text',
+    value: 'id',
+    example: 'olga',
     about: 'delete-user: whose data',
   },
   'dry-run': { kind: 'switch', about: 'says what would be deleted, and deletes nothing' },
@@ -32,7 +40,10 @@ type DataFlags = GivenFlags<typeof DATA_FLAGS>;
 
 /** Which flag an action cannot do without. */
 const NEEDS: Record<DataAction, 'to' | 'days' | 'user' | undefined> = {
-  ...{ list: undefined, backup: 'to', purge: 'days', 'delete-user': 'user' },
+  list: undefined,
+  backup: 'to',
+  purge: 'days',
+  'delete-user': 'user',
 };
 
 export type DataOptions = {

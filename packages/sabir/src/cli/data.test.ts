@@ -102,7 +102,8 @@ describe('sabir data', () => {
       stderr: expect.stringContaining('Did you mean list?'),
     });
     expect(needs).toMatchObject({
-      ...{ code: 2, stderr: 'sabir data purge needs --days <number>, such as 90.\n' },
+      code: 2,
+      stderr: 'sabir data purge needs --days <number>, such as 90.\n',
     });
     expect(foreign).toMatchObject({ code: 2, stderr: 'sabir data list takes no --dry-run.\n' });
     expect(days).toMatchObject({ code: 2, stderr: expect.stringContaining('not “two”') });

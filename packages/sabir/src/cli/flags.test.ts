@@ -28,7 +28,9 @@ describe('flags', () => {
   it('win over the environment, where the first variable wins over the others', () => {
     const environment = { PORT: '1', SABIR_PORT: '2' };
     expect(read([], environment).port).toEqual({
-      ...{ values: ['2'], source: 'SABIR_PORT', isFromEnvironment: true },
+      values: ['2'],
+      source: 'SABIR_PORT',
+      isFromEnvironment: true,
     });
     expect(read([], { PORT: '1' }).port?.source).toBe('PORT');
     expect(read(['--port', '3'], environment).port?.values).toEqual(['3']);

@@ -14,10 +14,22 @@ const LONG = 'a'.repeat(32);
 describe('the options of sabir serve', () => {
   it('have defaults for a first look: this machine only, and no model', () => {
     expect(read('')).toEqual({
-      ...{ port: 3000, host: '127.0.0.1', page: 'chat', cors: [], agent: 'scripted' },
-      ...{ model: undefined, directory: '/home/olga', database: '/home/olga/sabir.db' },
-      ...{ secrets: [], jwtSecret: undefined, runnerToken: undefined },
-      ...{ isOpen: true, isOpenToAll: false, shutdownMs: 10_000, log: 'warn', warnings: [] },
+      port: 3000,
+      host: '127.0.0.1',
+      page: 'chat',
+      cors: [],
+      agent: 'scripted',
+      model: undefined,
+      directory: '/home/olga',
+      database: '/home/olga/sabir.db',
+      secrets: [],
+      jwtSecret: undefined,
+      runnerToken: undefined,
+      isOpen: true,
+      isOpenToAll: false,
+      shutdownMs: 10_000,
+      log: 'warn',
+      warnings: [],
     });
   });
 
@@ -26,8 +38,14 @@ describe('the options of sabir serve', () => {
       '-p 0 --host ::1 --database :memory: --agent ./my-agent.ts --directory work --shutdown 0.5 ' +
       '--log json --cors https://a.example/ --cors http://localhost:5173 --page public';
     expect(read(args)).toMatchObject({
-      ...{ port: 0, host: '::1', database: ':memory:', agent: './my-agent.ts', shutdownMs: 500 },
-      ...{ directory: '/home/olga/work', log: 'json', page: { folder: '/home/olga/public' } },
+      port: 0,
+      host: '::1',
+      database: ':memory:',
+      agent: './my-agent.ts',
+      shutdownMs: 500,
+      directory: '/home/olga/work',
+      log: 'json',
+      page: { folder: '/home/olga/public' },
       cors: ['https://a.example', 'http://localhost:5173'],
     });
     expect(read('--no-page', { SABIR_PAGE: 'public' }).page).toBe('none');
@@ -35,12 +53,23 @@ describe('the options of sabir serve', () => {
 
   it('are read from the environment', () => {
     const environment = {
-      ...{ PORT: '8080', HOST: 'localhost', SABIR_MODEL: 'openai/gpt-5', SABIR_AGENT: 'ai-sdk' },
-      ...{ SABIR_TOKEN: 'olga=secret-1,secret-2', SABIR_JWT_SECRET: LONG, SABIR_LOG: 'error' },
+      PORT: '8080',
+      HOST: 'localhost',
+      SABIR_MODEL: 'openai/gpt-5',
+      SABIR_AGENT: 'ai-sdk',
+      SABIR_TOKEN: 'olga=secret-1,secret-2',
+      SABIR_JWT_SECRET: LONG,
+      SABIR_LOG: 'error',
     };
     expect(read('', environment)).toMatchObject({
-      ...{ port: 8080, host: 'localhost', model: 'openai/gpt-5', agent: 'ai-sdk', log: 'error' },
-      ...{ jwtSecret: LONG, isOpen: false, warnings: [] },
+      port: 8080,
+      host: 'localhost',
+      model: 'openai/gpt-5',
+      agent: 'ai-sdk',
+      log: 'error',
+      jwtSecret: LONG,
+      isOpen: false,
+      warnings: [],
       secrets: [
         { name: 'olga', secret: 'secret-1', role: 'owner', isFromEnvironment: true },
         { name: 'owner-2', secret: 'secret-2', role: 'owner', isFromEnvironment: true },

@@ -72,11 +72,14 @@ describe('the command sabir', () => {
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\S*\n$/),
     });
     expect(unknown).toMatchObject({
-      ...{ code: 2, stdout: '' },
+      code: 2,
+      stdout: '',
       stderr: 'Unknown command sevre. Did you mean serve? See sabir --help.\n',
     });
     expect(flag).toMatchObject({
-      ...{ code: 2, stdout: '', stderr: 'Unknown flag --prot. Did you mean --port?\n' },
+      code: 2,
+      stdout: '',
+      stderr: 'Unknown flag --prot. Did you mean --port?\n',
     });
   });
 });
@@ -172,7 +175,8 @@ describe('sabir serve', () => {
       runCli(['serve', '--port', '0', '--agent', './absent.js', ...MEMORY]),
     ]);
     expect(taken).toEqual({
-      ...{ code: 1, stdout: '' },
+      code: 1,
+      stdout: '',
       stderr:
         `Port ${port} is already taken. Choose another one: sabir serve --port ${port + 1}, or ` +
         '--port 0 for any that is free.\n',

@@ -43,7 +43,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   process.stdout.write(
     toSummary({
       ...options,
-      ...{ url: stack.url, agent: agent.about },
+      url: stack.url,
+      agent: agent.about,
       hasColors: process.stdout.isTTY === true && !process.env.NO_COLOR,
     }),
   );
@@ -76,7 +77,12 @@ async function start(
   const cors = origins.length > 0 ? { cors: { origins } } : {};
   try {
     return await startSessionStack({
-      ...{ port, host, shutdownMs, store, logger, ...access },
+      port,
+      host,
+      shutdownMs,
+      store,
+      logger,
+      ...access,
       // The gateway answers for every path that has no file.
       fetch: (request) => (isForThisMachine ? refuseRebound(request) : undefined) ?? pages(request),
       driver: agent.driver,

@@ -9,9 +9,17 @@ const token = (text: string, isFromEnvironment = false) =>
 
 function summarize(options: Partial<SummaryOptions> = {}): string {
   return toSummary({
-    ...{ url: URL, agent: 'scripted', page: 'chat', model: undefined, database: '/data/sabir.db' },
-    ...{ secrets: [], jwtSecret: undefined, runnerToken: undefined },
-    ...{ isOpenToAll: false, hasColors: false, ...options },
+    url: URL,
+    agent: 'scripted',
+    page: 'chat',
+    model: undefined,
+    database: '/data/sabir.db',
+    secrets: [],
+    jwtSecret: undefined,
+    runnerToken: undefined,
+    isOpenToAll: false,
+    hasColors: false,
+    ...options,
   });
 }
 

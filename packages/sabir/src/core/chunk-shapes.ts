@@ -3,9 +3,7 @@
  * after JSON. The only spelling of it: `verify-shape.ts` reports by it, `downgrade.ts` repairs.
  */
 import { type AiSdkMajor, FIRST_MAJOR } from './chunks.ts';
-
-/** A chunk as it comes out of JSON. */
-export type Wire = Record<string, unknown>;
+import { isObject, type Loose } from './loose.ts';
 
 /** Releases as numbers, so that "since" is a comparison: 6 stands for 6.0.9, 6.1 for the latest 6. */
 export type Release = 5 | 6 | 6.1 | 7;
@@ -42,8 +40,6 @@ export type Shape = {
   required: readonly string[];
 };
 
-export const isObject = (value: unknown): value is Wire =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const any: Check = () => true;
 const string: Check = (value) => typeof value === 'string';
 const boolean: Check = (value) => typeof value === 'boolean';
@@ -60,12 +56,12 @@ const recordOf =
 const metadata = recordOf(record);
 const offset = optional((value) => Number.isSafeInteger(value) && (value as number) >= 0);
 const listOf =
-  (is: (item: Wire) => boolean): Check =>
+  (is: (item: Loose) => boolean): Check =>
   (value) =>
     // Spread, because `every` skips the holes for which JSON writes null.
     Array.isArray(value) && [...value].every((item) => isObject(item) && is(item));
 
-const source = (item: Wire) =>
+const source = (item: Loose) =>
   item.type === 'source' &&
   string(item.id) &&
   optional(metadata)(item.providerMetadata) &&

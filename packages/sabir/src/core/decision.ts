@@ -1,4 +1,4 @@
-import { isObject } from './chunk-shapes.ts';
+import { isObject } from './loose.ts';
 
 /** What a person decided about a tool call that asked to be approved. */
 export type Decision = { readonly approved: boolean; readonly reason?: string };

@@ -29,9 +29,20 @@ async function expectToLive(chunks: Chunk[], target: Target): Promise<void> {
 }
 
 const NULLS = {
-  ...{ messageId: null, messageMetadata: null, finishReason: null, providerMetadata: null },
-  ...{ providerExecuted: null, dynamic: null, preliminary: null, transient: null, title: null },
-  ...{ filename: null, reason: null, toolMetadata: null, inputEncoding: null, citations: null },
+  messageId: null,
+  messageMetadata: null,
+  finishReason: null,
+  providerMetadata: null,
+  providerExecuted: null,
+  dynamic: null,
+  preliminary: null,
+  transient: null,
+  title: null,
+  filename: null,
+  reason: null,
+  toolMetadata: null,
+  inputEncoding: null,
+  citations: null,
 };
 const JUNK = { extra: { deep: [null] }, usage: 1, constructor: 'x' };
 

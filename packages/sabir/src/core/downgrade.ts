@@ -5,9 +5,9 @@
  * 7 alike. So below 7 only fields that 6.0.9 knows pass; 5 ignores those it lacks. What a schema
  * would refuse is left out, and the chunk with it where it would say nothing without.
  */
+
 import {
   type Field,
-  isObject,
   type Release,
   type Shape,
   shapeOf,
@@ -15,6 +15,7 @@ import {
   targetOf,
 } from './chunk-shapes.ts';
 import type { AiSdkMajor, Chunk, TextDeltaChunk } from './chunks.ts';
+import { isObject } from './loose.ts';
 
 type Loose = { type: string } & Record<string, unknown>;
 

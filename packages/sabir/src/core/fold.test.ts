@@ -14,9 +14,9 @@ import { CLIENTS, type ClientName, createClient, runClient } from '../../test/re
 import type { Chunk } from './chunks.ts';
 import { createFold, foldChunks } from './fold.ts';
 import type { AnyToolPart } from './fold-tools.ts';
+import type { Loose } from './loose.ts';
 import type { UIMessage } from './message.ts';
 
-type Loose = Record<string, unknown>;
 const json = <T>(value: T): T => JSON.parse(JSON.stringify(value));
 
 /** Where the majors differ the fold follows 7. What the older ones make of the same part: */

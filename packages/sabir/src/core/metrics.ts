@@ -116,7 +116,10 @@ export function createMetricRegistry(): MetricRegistry {
   }
 
   return {
-    ...{ counter, gauge, histogram, limit },
+    counter,
+    gauge,
+    histogram,
+    limit,
     reachedLimits: () =>
       [...globalLimits].filter(([, isReached]) => isReached()).map(([name]) => name),
     toText: () => [...families].map(([name, family]) => familyText(name, family)).join(''),

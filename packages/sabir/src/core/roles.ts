@@ -1,4 +1,4 @@
-import { isObject } from './chunk-shapes.ts';
+import { isObject } from './loose.ts';
 
 /** A user's rights in a session. Each role includes the ones before it. */
 export type Role = 'viewer' | 'collaborator' | 'owner';

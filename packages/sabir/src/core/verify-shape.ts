@@ -1,5 +1,7 @@
 /** What is wrong with one chunk by itself; what chunks mean one after another is `verify.ts`. */
-import { isObject, type Shape, shapeOf, type Target, type Wire } from './chunk-shapes.ts';
+
+import { type Shape, shapeOf, type Target } from './chunk-shapes.ts';
+import { isObject, type Loose } from './loose.ts';
 
 export const SHAPE_VIOLATION_CODES = [
   'not-a-chunk',
@@ -35,7 +37,7 @@ function scan(value: unknown, strict: boolean, depth: number): number {
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return ODD;
   for (const key of Object.keys(value)) {
-    const member = (value as Wire)[key];
+    const member = (value as Loose)[key];
     found |= scan(member, strict, depth - 1);
     if (key === '__proto__') found |= FORBIDDEN;
     else if (key === 'constructor' && member !== undefined) {
@@ -65,7 +67,7 @@ function toWire(chunk: unknown): { wire: unknown; lost: boolean } {
 function checkFields(
   { fields, required }: Shape,
   type: string,
-  wire: Wire,
+  wire: Loose,
   target: Target,
   report: ShapeReport,
 ): void {
@@ -97,7 +99,7 @@ export function verifyShape(
   chunk: unknown,
   target: Target,
   report: ShapeReport,
-): { type: string; wire: Wire } | undefined {
+): { type: string; wire: Loose } | undefined {
   let wire = chunk;
   let problems = scan(chunk, target.strict, MAX_FAST_DEPTH);
   if (problems & ODD) {

@@ -5,8 +5,10 @@
  * are and in which step. It never throws. Every rule is held against the real clients in
  * `verify.test.ts`.
  */
-import { isObject, type Target, targetOf, type Wire } from './chunk-shapes.ts';
+
+import { type Target, targetOf } from './chunk-shapes.ts';
 import type { AiSdkMajor, Chunk } from './chunks.ts';
+import { isObject, type Loose } from './loose.ts';
 import type { UIMessage } from './message.ts';
 import { SHAPE_VIOLATION_CODES, verifyShape } from './verify-shape.ts';
 
@@ -131,7 +133,7 @@ function trackTools(target: Target, place: Readonly<Place>, report: Report) {
 
   return {
     seed(message: UIMessage): void {
-      const given = Array.isArray(message.parts) ? (message.parts as Wire[]).filter(isObject) : [];
+      const given = Array.isArray(message.parts) ? (message.parts as Loose[]).filter(isObject) : [];
       const lastStep = given.findLastIndex((part) => part.type === 'step-start');
       for (const [at, part] of given.entries()) {
         const { type, state, toolCallId: id } = part;
@@ -151,7 +153,7 @@ function trackTools(target: Target, place: Readonly<Place>, report: Report) {
       }
     },
 
-    input(type: string, id: string, wire: Wire): void {
+    input(type: string, id: string, wire: Loose): void {
       const call = partFor(id);
       let dynamic = wire.dynamic === true;
       if (call !== undefined && call.dynamic !== dynamic) {
@@ -177,7 +179,7 @@ function trackTools(target: Target, place: Readonly<Place>, report: Report) {
       } else if (partFor(id) === undefined) call.step = place.step;
     },
 
-    output(type: string, id: string, wire: Wire): void {
+    output(type: string, id: string, wire: Loose): void {
       const call = calls.get(id);
       if (call === undefined) {
         report('tool-unknown', `${type} for the unknown call "${id}"`);
@@ -276,7 +278,7 @@ export function createVerifier(options?: VerifyOptions): Verifier {
     } else metadata = value;
   }
 
-  function onChunk(type: string, wire: Wire): void {
+  function onChunk(type: string, wire: Loose): void {
     if (type.startsWith('text-')) text.on(type.slice(5), wire.id);
     else if (type === 'reasoning-file') return;
     else if (type.startsWith('reasoning-')) reasoning.on(type.slice(10), wire.id);

@@ -41,7 +41,10 @@ describe('a turn that a gateway takes over', () => {
       if (!('writer' in begun)) throw new Error('unreachable');
       const { writer } = begun;
       const origin = {
-        ...{ route: 'sessions', sessionId: 's1', user: { id: 'carl' }, role: 'collaborator' },
+        route: 'sessions',
+        sessionId: 's1',
+        user: { id: 'carl' },
+        role: 'collaborator',
         asked: { text: 'hi', attachments: [], body: {} },
       };
       const turn = (await log.get(writer.turnId)) as TurnInfo;

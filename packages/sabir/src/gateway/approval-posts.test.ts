@@ -96,7 +96,9 @@ describe('a stream for AI SDK 6 or 7 that comes to an approval', () => {
       { type: 'tool-approval-request', toolCallId: `c-${id}`, approvalId: id },
     ];
     const question = (id: string, status: string): Chunk => ({
-      ...{ type: 'data-question', id, data: { questionId: id, status } },
+      type: 'data-question',
+      id,
+      data: { questionId: id, status },
     });
     run.say(...ask('bare'), { type: 'finish-step' });
     run.say(question('b', 'open'), ...ask('b'), question('b', 'withdrawn'), {
@@ -129,7 +131,8 @@ describe('a message that is sent again with its approvals', () => {
     const rest = await readChunks(await carl.post(body, SEVEN));
     expect(rest[0]).toEqual({ type: 'start', messageId: message.id });
     expect(rest[1]).toMatchObject({
-      ...{ type: 'data-question', id: 'a' },
+      type: 'data-question',
+      id: 'a',
       data: { status: 'answered', answer: { approved: true, reason: 'ok' } },
     });
     expect(rest[2]).toMatchObject({ type: 'tool-output-available', toolCallId: 'call-a' });
@@ -231,7 +234,8 @@ describe('an answer that comes too late, before anybody has looked at the clock'
     const { agent, carl, command } = await late();
     const askedAt = Date.now();
     expect(await refusal(await carl.answer('a', true))).toMatchObject({
-      ...{ status: 410, code: 'question-expired' },
+      status: 410,
+      code: 'question-expired',
     });
     expect(Date.now() - askedAt).toBeLessThan(500);
     expect(agent.heard).toEqual({});
@@ -343,7 +347,8 @@ describe('a question that says who may answer', () => {
 
   it('says so also on a route of the contract', async () => {
     const agent = createApprovalAgent({
-      ...{ steps: [['a']], question: { answerBy: { userId: 'olga' } } },
+      steps: [['a']],
+      question: { answerBy: { userId: 'olga' } },
     });
     const gateway = createTestGateway(agent.upstream);
     const carl = createUser(gateway, 'carl');
@@ -354,7 +359,8 @@ describe('a question that says who may answer', () => {
     const answer = { questionId: 'a', answer: true };
     const path = '/api/chat/s1/answer';
     expect(await refusal(await carl.send('POST', path, {}, answer))).toMatchObject({
-      ...{ status: 403, code: 'may-not-answer' },
+      status: 403,
+      code: 'may-not-answer',
     });
     expect((await olga.send('POST', path, {}, answer)).status).toBe(202);
     await sse.ended;

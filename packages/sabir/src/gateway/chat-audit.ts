@@ -1,6 +1,6 @@
 import { type AuditEvent, createAudit, type OnAudit } from '../core/audit.ts';
-import { isObject } from '../core/chunk-shapes.ts';
 import { SabirError } from '../core/errors.ts';
+import { isObject } from '../core/loose.ts';
 import { hashChatIds } from '../core/safe-logger.ts';
 import type { Logger } from '../core/translator.ts';
 import { RoleTooLow } from './access.ts';
@@ -31,8 +31,14 @@ export function createChatAudit(onAudit: OnAudit | undefined, logger: Logger | u
     // On a public route the chat's id is all that opens the chat.
     const shown = caller.kind === 'address' ? hashChatIds : (id: string) => id;
     report({
-      ...{ action, userId: user.id, role, requestId, via: 'http', ...more },
-      ...{ sessionId: shown(place.sessionId), chatId: shown(place.chatId) },
+      action,
+      userId: user.id,
+      role,
+      requestId,
+      via: 'http',
+      ...more,
+      sessionId: shown(place.sessionId),
+      chatId: shown(place.chatId),
       ...(address !== undefined && { address }),
     });
   }
@@ -57,7 +63,13 @@ export function createChatAudit(onAudit: OnAudit | undefined, logger: Logger | u
           const { user, role, sessionId, code } = error;
           const { requestId, address } = where.visit;
           report({
-            ...{ action, outcome: 'refused', code, userId: user.id, role, sessionId, requestId },
+            action,
+            outcome: 'refused',
+            code,
+            userId: user.id,
+            role,
+            sessionId,
+            requestId,
             ...(where.chatId !== undefined && { chatId: where.chatId }),
             ...(address !== undefined && { address }),
             via: 'http',

@@ -1,5 +1,4 @@
 import { toChatRequest } from '../core/chat-request.ts';
-import { isObject } from '../core/chunk-shapes.ts';
 import {
   ATTACHMENTS_TOO_LARGE,
   BAD_REQUEST,
@@ -8,6 +7,7 @@ import {
   SabirError,
 } from '../core/errors.ts';
 import { hash128 } from '../core/hash.ts';
+import { isObject } from '../core/loose.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { Channel } from '../core/translator.ts';
 import type { Attachment, User } from '../turns/upstream.ts';

@@ -54,7 +54,14 @@ export function createSessionRoute(sessionId: string, context: RouteContext): Ch
   const { guard, admission, limits, upstream, endpoint } = context;
   const logSession = sessionLogOf(sessionId);
   const placeOf = ({ user, role }: Admitted, chatId: string): Place => ({
-    ...{ user, role, caller: userCaller(user), logSession, chatId, sessionId, upstream, endpoint },
+    user,
+    role,
+    caller: userCaller(user),
+    logSession,
+    chatId,
+    sessionId,
+    upstream,
+    endpoint,
     route: 'sessions',
   });
   return {

@@ -88,7 +88,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const isDetaching =
       place.caller.kind === 'user' && (isResuming || request.headers.get('x-sabir-detach') === '1');
     const viewing = {
-      ...{ turn, after, answered },
+      turn,
+      after,
+      answered,
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
     };
     const { encoder, pausing } = openWire(wire, viewing, { visit, place, logger });
@@ -97,7 +99,12 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     metrics.viewers.add(1);
     const leaveStreams = streams.add(place, (why) => viewer.letGo(why));
     const viewer = new Viewer({
-      ...{ fanouts, turn, after, encoder, pausing, isResuming },
+      fanouts,
+      turn,
+      after,
+      encoder,
+      pausing,
+      isResuming,
       keepAliveMs: timing.keepAliveMs,
       maxBacklogBytes: limits.viewerBacklogBytes,
       expiresAt: user.expiresAt,
@@ -136,10 +143,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   async function converse(route: ChatRoute, visit: Visit): Promise<Response> {
     const wire = wireOf(visit, route.wire);
     const channel = channelOf(visit.url);
-    const { place, post, release } = await audit.entering(
-      ...(['prompt', { chatId: undefined, visit }] as const),
-      () => route.receive(visit, channel),
-    );
+    const where = { chatId: undefined, visit };
+    const receive = () => route.receive(visit, channel);
+    const { place, post, release } = await audit.entering('prompt', where, receive);
     let isHeld = false;
     try {
       return await withSeat({ visit, place, wire }, async (viewer) => {
@@ -293,7 +299,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     );
     const { bodyBytes } = route.limits;
     const { read: command, release } = await admission.readBody(
-      ...([visit.request, place.caller, { bodyBytes }] as const),
+      visit.request,
+      place.caller,
+      { bodyBytes },
       ({ value }) => toAnswer(value),
     );
     try {

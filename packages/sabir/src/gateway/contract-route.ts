@@ -51,7 +51,11 @@ export function createContractRoute(
     needed: Role,
   ): Promise<Place> {
     const place = {
-      ...{ user, caller, chatId, endpoint, route: name },
+      user,
+      caller,
+      chatId,
+      endpoint,
+      route: name,
       upstream: upstream ?? context.upstream,
       ...(meta && { meta }),
     };

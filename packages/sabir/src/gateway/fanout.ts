@@ -230,7 +230,9 @@ export function createFanouts(log: TurnLog, onError: (turnId: string, error: unk
       const known = fanouts.get(turnId);
       if (known) return known;
       const fanout = new Fanout({
-        ...{ log, turn, pace },
+        log,
+        turn,
+        pace,
         onError: (error) => onError(turnId, error),
         onEmpty: () => void (fanouts.get(turnId) === fanout && fanouts.delete(turnId)),
       });

@@ -85,20 +85,18 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const { accessCheckMs } = timing;
   const streams = createOpenStreams({ guard, accessCheckMs, logger });
   const verbs = createChatVerbs({
-    ...{
-      log,
-      runner,
-      viewers,
-      owed,
-      admission,
-      audit,
-      streams,
-      metrics,
-      limits,
-      timing,
-      logger,
-      sleepWatch,
-    },
+    log,
+    runner,
+    viewers,
+    owed,
+    admission,
+    audit,
+    streams,
+    metrics,
+    limits,
+    timing,
+    logger,
+    sleepWatch,
   });
   const shared = { guard, admission, limits, upstream: options.upstream };
   const contractRoutes = new Map<string, ChatRoute>();
@@ -109,11 +107,21 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   }
   let closing: Promise<void> | undefined;
   const showReadiness = createReadiness({
-    ...{ log, registry, logger, ready: options.ready },
+    log,
+    registry,
+    logger,
+    ready: options.ready,
     isClosing: () => closing !== undefined,
   });
   const reads = createSessionReads({
-    ...{ log, runner, owed, guard, admission, timing, logger, upstream: options.upstream },
+    log,
+    runner,
+    owed,
+    guard,
+    admission,
+    timing,
+    logger,
+    upstream: options.upstream,
     isClosing: () => closing !== undefined,
   });
 

@@ -201,7 +201,9 @@ describe.skipIf(!hasRedis)(`otel() on gateways that share a Redis${IF_REDIS}`, (
   it('links the span of a turn that was taken over to the span of the gateway that began it', async () => {
     const agent = createLedAgent();
     const { A, B } = await startFleet(redis(), {
-      ...{ count: 2, driver: agent.driver, log: { leaseMs: 60_000 } },
+      count: 2,
+      driver: agent.driver,
+      log: { leaseMs: 60_000 },
       gateway: { telemetry: otel(), timing: { shutdownMs: 3_000 } },
     });
     const sse = openSse(await createUser(A.remote, 'carl').post(chatBody('hi'), TRACED));

@@ -44,7 +44,9 @@ export function otel({ tracer = trace.getTracer('sabir') }: OtelOptions = {}): T
       const span = tracer.startSpan(
         'sabir.turn',
         {
-          ...{ kind: SpanKind.SERVER, links, startTime: turn.startedAt },
+          kind: SpanKind.SERVER,
+          links,
+          startTime: turn.startedAt,
           attributes: bounded(turn.attributes),
         },
         parent,

@@ -117,7 +117,8 @@ describe('an answer that comes after its question has expired', () => {
   it('is too late also in a turn that was just restored', async () => {
     const { agent, carl } = await late();
     expect(await refusal(await carl.answer('a', true))).toMatchObject({
-      ...{ status: 410, code: 'question-expired' },
+      status: 410,
+      code: 'question-expired',
     });
     expect(agent.heard).toEqual({});
   });

@@ -66,10 +66,15 @@ export function createRestoring(options: RestoringOptions) {
     const nothingNew = { text: '', attachments: [], messages: [], body: {} };
     const { turn } = await runner.begin(
       {
-        ...{ kind: 'prompt', chatId: place.chatId, messageId, isRestored: true, ...nothingNew },
+        kind: 'prompt',
+        chatId: place.chatId,
+        messageId,
+        isRestored: true,
+        ...nothingNew,
         // Whoever else finds it waiting at the same time finds this turn; once that has ended, what
         // waits under the same message is another.
-        ...{ requestId: `${RESTORED}${messageId}`, isWish: true },
+        requestId: `${RESTORED}${messageId}`,
+        isWish: true,
       },
       { place: { ...place, user }, channel: undefined, requestId, askedAt, headers },
     );

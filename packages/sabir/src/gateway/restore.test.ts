@@ -61,8 +61,15 @@ describe('a turn that waits when its process ends', () => {
     expect(finished).toMatchObject([{ id: message.id }]);
     expect(agent.turns).toMatchObject([
       {
-        ...{ isRestored: true, messageId: message.id, chatId: 'c1', sessionId: 's1' },
-        ...{ text: '', messages: [], attachments: [], body: {}, chatKey: '["s1","c1"]' },
+        isRestored: true,
+        messageId: message.id,
+        chatId: 'c1',
+        sessionId: 's1',
+        text: '',
+        messages: [],
+        attachments: [],
+        body: {},
+        chatKey: '["s1","c1"]',
       },
     ]);
     expect((await carl.resume()).status).toBe(204);
@@ -208,7 +215,8 @@ it('SabirChatTransport goes on in the same message too', async () => {
   const { gateway, finished } = await restart({ steps: [['a'], ['b']] });
   const url = await listen(gateway);
   const transport = new SabirChatTransport({
-    ...{ api: `${url}/api/sessions/s1/chat`, aiSdk: 7 },
+    api: `${url}/api/sessions/s1/chat`,
+    aiSdk: 7,
     headers: { authorization: 'Bearer carl' },
   });
   const { lastAssistantMessageIsCompleteWithApprovalResponses: isComplete } = await import('ai-v7');
@@ -261,7 +269,8 @@ describe('an agent that cannot be asked what waits', () => {
     expect((await carl.resume()).status).toBe(204);
     expect(logger.warn).toHaveBeenCalledOnce();
     expect(await refusal(await carl.answer('q', 1))).toMatchObject({
-      ...{ status: 502, code: 'upstream-unreachable' },
+      status: 502,
+      code: 'upstream-unreachable',
     });
     expect(JSON.stringify([logger.warn.mock.calls, logger.error.mock.calls])).not.toContain(
       'secret',

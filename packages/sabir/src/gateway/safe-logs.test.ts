@@ -46,7 +46,9 @@ describe.each(LOGGERS)('a logger that %s', (_, logger) => {
   it('changes nothing for a turn through a session, its runner and its server', async () => {
     const store = memorySessionStore();
     const stack = await startSessionStack({
-      ...{ store, logger, shutdownMs: 100 },
+      store,
+      logger,
+      shutdownMs: 100,
       driver: (sessionId) => (sessionId === 's1' ? scriptedDriver() : fail()),
     });
     onTestFinished(() => stack.close());
@@ -78,7 +80,9 @@ describe('log lines', () => {
     const open = (upstream: ChatGatewayOptions['upstream'], more: Partial<ChatGatewayOptions>) =>
       createTestGateway(upstream, {
         routes: { onboarding: { public: true, meta: quote } },
-        ...{ logger, timing: { disconnectGraceMs: 0, idleMs: 40 }, ...more },
+        logger,
+        timing: { disconnectGraceMs: 0, idleMs: 40 },
+        ...more,
       });
     const memory = memoryTurnLog();
     const renew = async () => quote();

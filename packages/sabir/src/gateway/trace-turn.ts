@@ -35,7 +35,10 @@ export function traceTurn(telemetry: Telemetry, turn: TracedTurn, logger: Logger
   };
   const span = attempt(() =>
     telemetry.startTurn({
-      ...{ attributes, route, startedAt, isPublic },
+      attributes,
+      route,
+      startedAt,
+      isPublic,
       ...(headers && { headers }),
       ...(takenOverFrom && { takenOverFrom }),
     }),

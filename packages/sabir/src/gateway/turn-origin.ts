@@ -1,4 +1,4 @@
-import { isObject } from '../core/chunk-shapes.ts';
+import { isObject } from '../core/loose.ts';
 import { isRole, type Role } from '../core/roles.ts';
 import type { Channel } from '../core/translator.ts';
 import type { Attachment, Prompt, User } from '../turns/upstream.ts';
@@ -34,7 +34,10 @@ export function toOrigin(
   const asked = { text, attachments, body };
   const isSmall = JSON.stringify(asked).length <= MOST_KEPT;
   return {
-    ...{ route, sessionId, user: keepUser(user), role },
+    route,
+    sessionId,
+    user: keepUser(user),
+    role,
     ...(channel && { channel }),
     ...(isRestored && { isRestored }),
     ...(traceparent && { traceparent }),

@@ -208,7 +208,14 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
     const { user, role, sessionId, chatId, upstream } = place;
     const asked = {
-      ...{ sessionId, chatId, chatKey: chatKeyOf(place), user, text, attachments, messages, body },
+      sessionId,
+      chatId,
+      chatKey: chatKeyOf(place),
+      user,
+      text,
+      attachments,
+      messages,
+      body,
       ...(channel && { channel }),
       ...(isRestored && { isRestored }),
     };
@@ -222,7 +229,10 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       toOrigin(route, { ...asked, ...(traceparent && { traceparent }) }, { role, keepUser });
     const isKept = origin && origin.asked !== undefined;
     const info: BeginTurn = {
-      ...{ sessionId: place.logSession, chatId, requestId: post.requestId, messageId },
+      sessionId: place.logSession,
+      chatId,
+      requestId: post.requestId,
+      messageId,
       ...(isRepeat && { isRepeat }),
       ...(origin && { origin }),
     };
@@ -254,21 +264,23 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       onEnd?.();
     };
     runHere({
-      ...{
-        writer,
-        startedAt,
-        prompt,
-        role,
-        upstream,
-        requestId,
-        isKept,
-        trace,
-        release,
-      },
+      writer,
+      startedAt,
+      prompt,
+      role,
+      upstream,
+      requestId,
+      isKept,
+      trace,
+      release,
     });
     const turn: TurnInfo = {
-      ...{ ...known, turnId: writer.turnId, startedAt, lastSeq: 0 },
-      ...{ status: 'queued', questions: [] },
+      ...known,
+      turnId: writer.turnId,
+      startedAt,
+      lastSeq: 0,
+      status: 'queued',
+      questions: [],
     };
     return { turn, isNew: true, accepted: live.get(turn.turnId)?.turn.accepted };
   }
@@ -374,7 +386,15 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       startedAt,
       trace: telemetry && traceTurn(telemetry, traced, logger),
       prompt: {
-        ...{ sessionId, chatId, chatKey, messageId, user, text, attachments, messages: [], body },
+        sessionId,
+        chatId,
+        chatKey,
+        messageId,
+        user,
+        text,
+        attachments,
+        messages: [],
+        body,
         ...(channel && { channel }),
         ...(isRestored && { isRestored }),
       },

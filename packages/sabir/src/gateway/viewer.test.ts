@@ -166,9 +166,13 @@ describe('viewers at the tail of a turn', () => {
     const open = (client: 7 | 'portable') => {
       const written: Uint8Array[] = [];
       const viewer = new Viewer({
-        ...{ fanouts: turn.fanouts, turn: info, after: 0, isResuming: false },
+        fanouts: turn.fanouts,
+        turn: info,
+        after: 0,
+        isResuming: false,
         encoder: createFrameEncoder(info, client),
-        ...{ keepAliveMs: 0, maxBacklogBytes: 1_000_000 },
+        keepAliveMs: 0,
+        maxBacklogBytes: 1_000_000,
       });
       viewer.open({ write: (bytes) => written.push(bytes) > 0, end: () => undefined });
       viewer.resume();

@@ -37,11 +37,16 @@ const TOOLS: Chunk[] = [
   { type: 'tool-input-start', toolCallId: 'c', toolName: 'look', providerExecuted: true },
   { type: 'tool-input-delta', toolCallId: 'c', inputTextDelta: '{"at":1}' },
   {
-    ...{ type: 'tool-input-available', toolCallId: 'c', toolName: 'look', input: { at: 1 } },
+    type: 'tool-input-available',
+    toolCallId: 'c',
+    toolName: 'look',
+    input: { at: 1 },
     providerExecuted: true,
   } as Chunk,
   {
-    ...{ type: 'tool-output-available', toolCallId: 'c', output: { seen: [1, null, 'ü'] } },
+    type: 'tool-output-available',
+    toolCallId: 'c',
+    output: { seen: [1, null, 'ü'] },
     providerExecuted: true,
   } as Chunk,
   { type: 'text-start', id: 't' },

@@ -30,7 +30,9 @@ export function toClientInit(client: Client, session: Session): ClientInit {
     type: 'init',
     session: { id: sessionId, status: 'running', messages },
     data: {
-      ...{ protocol: PROTOCOL, role, maxMessageBytes },
+      protocol: PROTOCOL,
+      role,
+      maxMessageBytes,
       runnerConnected: runner.isConnected,
       runnerBusy: running !== undefined,
       promptsQueued: queue.size,

@@ -43,7 +43,11 @@ export function startDriverTurn(options: DriverTurnOptions) {
   let shown = '';
 
   const prompt: DriverPrompt = {
-    ...{ sessionId, channel: { channelType, channelId }, turnId, promptId, content },
+    sessionId,
+    channel: { channelType, channelId },
+    turnId,
+    promptId,
+    content,
     attachments: (command.attachments ?? []).map(toAttachment),
     ...(model !== undefined && { model }),
     ...(author && { author }),
@@ -65,7 +69,10 @@ export function startDriverTurn(options: DriverTurnOptions) {
       resolve(answer);
     });
     tell({
-      ...{ type: 'question', turnId, questionId, text },
+      type: 'question',
+      turnId,
+      questionId,
+      text,
       ...(choices && { options: choices }),
       ...(callId !== undefined && { callId }),
       ...(answerBy !== undefined && { answerBy }),

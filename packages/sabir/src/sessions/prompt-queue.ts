@@ -114,8 +114,13 @@ function toQueued({ content, attachments, ...info }: StoredTurn): QueuedTurn {
 function toQueuedPrompt(turn: QueuedTurn, index: number): QueuedPrompt {
   const { promptId, turnId, excerpt, authorId, authorName, channelType, channelId } = turn;
   return {
-    ...{ promptId, turnId, content: excerpt, position: index + 1, authorId },
+    promptId,
+    turnId,
+    content: excerpt,
+    position: index + 1,
+    authorId,
     ...(authorName !== undefined && { authorName }),
-    ...{ channelType, channelId },
+    channelType,
+    channelId,
   };
 }

@@ -1,10 +1,9 @@
 import { BAD_REQUEST, type ErrorKind } from '../core/errors.ts';
 import { createJsonMeter } from '../core/json-limits.ts';
+import type { Loose } from '../core/loose.ts';
 import { isRole } from '../core/roles.ts';
 import type { Channel } from '../core/translator.ts';
 import { type ClientMessage, EXPIRED_ANSWER, type FileAttachment } from './protocol.ts';
-
-type Loose = Record<string, unknown>;
 
 const MAX_ID_LENGTH = 200;
 /** A prompt with 1,000 files has about 5,000. */

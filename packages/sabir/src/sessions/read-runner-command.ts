@@ -1,7 +1,5 @@
-import { isObject } from '../core/chunk-shapes.ts';
+import { isObject, type Loose } from '../core/loose.ts';
 import type { RunnerCommand } from './protocol.ts';
-
-type Loose = Record<string, unknown>;
 
 const isString = (value: unknown) => typeof value === 'string';
 const isFile = (value: unknown) => isObject(value) && isString(value.mime) && isString(value.url);

@@ -1,8 +1,7 @@
+import type { Loose } from '../core/loose.ts';
 import { SHAPES, V2_TYPES } from '../sources/agent-ops/event-shapes.ts';
 import { parseFrame } from './parse-frame.ts';
 import type { TurnEvent } from './protocol.ts';
-
-type Loose = Record<string, unknown>;
 
 /** What a session says itself, and no runner may say in its place. */
 const OURS: ReadonlySet<string> = new Set([

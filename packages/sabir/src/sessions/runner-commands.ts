@@ -10,7 +10,11 @@ export function toPromptCommand(
   const { turnId, promptId, content, model, attachments, authorId, authorName } = turn;
   const { traceparent } = turn;
   return {
-    ...{ type: 'prompt', messageId: promptId, turnId, content, ...channel },
+    type: 'prompt',
+    messageId: promptId,
+    turnId,
+    content,
+    ...channel,
     ...(model !== undefined && { model }),
     ...(traceparent !== undefined && { traceparent }),
     ...(attachments.length > 0 && { attachments }),

@@ -55,7 +55,11 @@ async function startHandSession({ isOpen = true } = {}) {
 
 function startRunner(url: string, driver: AgentDriver, options: Partial<RunnerOptions> = {}) {
   const runner = new Runner({
-    ...{ url, sessionId: 's', driver, WebSocket, stopMs: 50 },
+    url,
+    sessionId: 's',
+    driver,
+    WebSocket,
+    stopMs: 50,
     retryMs: { least: 5, most: 20 },
     ...options,
   });

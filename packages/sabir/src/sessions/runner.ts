@@ -185,7 +185,9 @@ export class Runner implements SocketListener {
     this.#unanswered = 0;
     this.#pings = startTimer(this.#options.pingMs ?? 30_000, () => this.#ping());
     const hello: RunnerHello = {
-      ...{ type: 'runner.hello', turnId: this.#turn?.turnId ?? null, known: this.#known },
+      type: 'runner.hello',
+      turnId: this.#turn?.turnId ?? null,
+      known: this.#known,
       ...(this.#options.driver.needsHistory && { needsHistory: true }),
     };
     socket.send(hello);
@@ -217,7 +219,9 @@ export class Runner implements SocketListener {
     const { driver, sessionId, logger } = this.#options;
     this.#ready ??= (async () => {
       await driver.start?.({
-        ...{ sessionId, signal: this.#closing.signal, emit: (event) => this.#say(event) },
+        sessionId,
+        signal: this.#closing.signal,
+        emit: (event) => this.#say(event),
         ...(logger && { logger }),
       });
     })();
@@ -252,7 +256,10 @@ export class Runner implements SocketListener {
     const { sessionId, driver, errorText } = this.#options;
     for (let command = this.#next.shift(); command; command = this.#next.shift()) {
       const turn = startDriverTurn({
-        ...{ sessionId, command, driver, errorText },
+        sessionId,
+        command,
+        driver,
+        errorText,
         ready: this.#getReady(),
         say: (event) => this.#say(event),
       });

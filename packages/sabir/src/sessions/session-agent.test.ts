@@ -11,7 +11,12 @@ describe('a session', () => {
     const bob = rig.client('bob');
     ann.say({ type: 'prompt', content: 'Hello?', promptId: 'p1', turnId: 't1', model: 'm' });
     expect(runner.last('prompt')).toEqual({
-      ...{ type: 'prompt', messageId: 'p1', turnId: 't1', content: 'Hello?', model: 'm', ...WEB },
+      type: 'prompt',
+      messageId: 'p1',
+      turnId: 't1',
+      content: 'Hello?',
+      model: 'm',
+      ...WEB,
       author: { id: 'ann', name: 'ann' },
     });
     runner.say({ type: 'message.create', turnId: 't1' });

@@ -43,13 +43,11 @@ type AnswerMessage = Extract<ClientMessage, { type: 'answer' }>;
 type Done = Partial<Pick<AuditEvent, 'turnId' | 'questionId' | 'approved' | 'code'>>;
 
 /** What is reported of the messages that change something. */
-const ACTIONS: ReadonlyMap<string, AuditEvent['action']> = new Map([
-  ...([
-    ['prompt', 'prompt'],
-    ['withdraw', 'withdraw'],
-    ['abort', 'stop'],
-    ['answer', 'answer'],
-  ] as const),
+const ACTIONS: ReadonlyMap<string, AuditEvent['action']> = new Map<string, AuditEvent['action']>([
+  ['prompt', 'prompt'],
+  ['withdraw', 'withdraw'],
+  ['abort', 'stop'],
+  ['answer', 'answer'],
 ]);
 /** What somebody who may only watch may say. */
 const HARMLESS: ReadonlySet<string> = new Set(['ping', 'follow']);
@@ -89,11 +87,24 @@ export class SessionAgent {
     const guard = createGuard(sessionId, logger);
     this.#guard = guard;
     this.#turns = new SessionTurns({
-      ...{ sessionId, storage, clients, clock, guard, timing, limits, logger },
-      ...{ onRunnerWanted, onIdle, onTurnEnd, onLimit },
+      sessionId,
+      storage,
+      clients,
+      clock,
+      guard,
+      timing,
+      limits,
+      logger,
+      onRunnerWanted,
+      onIdle,
+      onTurnEnd,
+      onLimit,
     });
     this.#follows = createFollows({
-      ...{ storage, clients, clock, guard },
+      storage,
+      clients,
+      clock,
+      guard,
       unstoredEnd: (turnId) => this.#turns.unstoredEnd(turnId),
     });
   }
@@ -143,8 +154,12 @@ export class SessionAgent {
     this.#turns.running?.settle();
     const { sessionId } = this;
     const init = toClientInit(client, {
-      ...{ sessionId, storage: this.#options.storage, turns: this.#turns, clients: this.#clients },
-      ...{ limits: this.#limits, maxMessageBytes: this.#maxMessageBytes(client.role) },
+      sessionId,
+      storage: this.#options.storage,
+      turns: this.#turns,
+      clients: this.#clients,
+      limits: this.#limits,
+      maxMessageBytes: this.#maxMessageBytes(client.role),
     });
     this.#clients.add(client);
     this.#clients.tell(client, init);
@@ -177,7 +192,9 @@ export class SessionAgent {
     const before = storage.participant(user.id);
     storage.saveParticipant({
       ...toConnectedUser(user),
-      ...{ role, firstSeenAt: before?.firstSeenAt ?? now, lastSeenAt: now },
+      role,
+      firstSeenAt: before?.firstSeenAt ?? now,
+      lastSeenAt: now,
     });
   }
 
@@ -220,7 +237,13 @@ export class SessionAgent {
     const outcome = done.code === undefined ? 'accepted' : 'refused';
     const { sessionId } = this;
     this.#options.onAudit?.({
-      ...{ action, outcome, userId: user.id, role, sessionId, ...done, via: 'socket' },
+      action,
+      outcome,
+      userId: user.id,
+      role,
+      sessionId,
+      ...done,
+      via: 'socket',
     });
   }
 
@@ -308,7 +331,10 @@ export class SessionAgent {
     const isTaken = turnId === promptId || storage.turnInfo(turnId) || storage.turnOfPrompt(turnId);
     return {
       turnId: isTaken ? createId() : turnId,
-      ...{ promptId, status: 'queued', content, attachments },
+      promptId,
+      status: 'queued',
+      content,
+      attachments,
       ...(model !== undefined && { model }),
       ...(traceparent !== undefined && { traceparent }),
       authorId: user.id,

@@ -4,15 +4,23 @@ import { createSessionRig, type SessionRig, settled } from '../../test/session-r
 const SLACK = { channelType: 'slack', channelId: 'c1' };
 
 const ask = (n: number, more: object = {}) => ({
-  ...{ type: 'prompt', content: `Hi ${n}`, promptId: `p${n}`, turnId: `t${n}` },
+  type: 'prompt',
+  content: `Hi ${n}`,
+  promptId: `p${n}`,
+  turnId: `t${n}`,
   ...more,
 });
 const create = (turnId: unknown) => ({ type: 'message.create', turnId });
 const text = (turnId: unknown, delta: string) => ({
-  ...{ type: 'message.part.text-delta', turnId, delta },
+  type: 'message.part.text-delta',
+  turnId,
+  delta,
 });
 const question = (turnId: string, questionId: string, words = 'Deploy?') => ({
-  ...{ type: 'question', turnId, questionId, text: words },
+  type: 'question',
+  turnId,
+  questionId,
+  text: words,
 });
 const end = (turnId: unknown) => ({ type: 'message.finalize', turnId, reason: 'end_turn' });
 

@@ -7,6 +7,7 @@ import {
   settled,
   type TestSocket,
 } from '../../test/session-rig.ts';
+import type { Loose } from '../core/loose.ts';
 import {
   type Clock,
   memorySessionStore,
@@ -172,7 +173,6 @@ function createWorld() {
 }
 
 type World = ReturnType<typeof createWorld>;
-type Loose = Record<string, unknown>;
 type Init = {
   session: { messages: StoredMessage[] };
   data: { turn: { turnId: string; seq: number } | null; queue: object[]; runnerBusy: boolean };
@@ -202,8 +202,11 @@ function checkTold(watcher: Watcher, turn: StoredTurn, stored: StoredMessage | u
   const asked = told.filter(({ type }) => type === 'question').map((event) => event.questionId);
   const content = stored?.content ?? '';
   expect({
-    ...{ ids: told.map((event) => [event.promptId, event.seq]), asked, text },
-    ...{ inTheOldWay: textOf('chunk', 'content'), ends: ends.map((event) => event.reason) },
+    ids: told.map((event) => [event.promptId, event.seq]),
+    asked,
+    text,
+    inTheOldWay: textOf('chunk', 'content'),
+    ends: ends.map((event) => event.reason),
     ...(isOver && { last: events.findLast(isLast)?.data }),
   }).toEqual({
     ids: told.map((_, at) => [promptId, from + at + 1]),
@@ -224,12 +227,16 @@ function checkTurn({ storage, watchers }: World, turnId: string, messages: Store
   const isWithdrawn = reason === 'withdrawn';
   const parts = (stored?.parts ?? []) as { type: string; questionId?: string }[];
   expect({
-    ...{ status, hasAnswer: stored !== undefined, numbers },
+    status,
+    hasAnswer: stored !== undefined,
+    numbers,
     hasPrompt: messages.some(({ id }) => id === promptId),
     asked: storage.questionsOf(turnId).map(({ questionId }) => questionId),
   }).toEqual({
     asked: parts.flatMap(({ type, questionId }) => (type === 'question' ? [questionId] : [])),
-    ...{ status: 'ended', hasAnswer: !isWithdrawn, hasPrompt: !isWithdrawn },
+    status: 'ended',
+    hasAnswer: !isWithdrawn,
+    hasPrompt: !isWithdrawn,
     // Its own, each once, in their order.
     numbers: [...new Set(numbers)].filter((n) => n > 0).sort((a, b) => a - b),
   });

@@ -77,7 +77,9 @@ describe('a session and its runner', () => {
     runner.drop();
     rig.clock.pass(30_000);
     expect(ann.last('message.finalize')).toMatchObject({
-      ...{ turnId: 't1', reason: 'error', code: 'runner-lost' },
+      turnId: 't1',
+      reason: 'error',
+      code: 'runner-lost',
       error: 'The agent was disconnected and did not come back.',
     });
     expect(rig.storage.messages().at(-1)).toMatchObject({ id: 't1', content: 'Half ' });
@@ -230,7 +232,9 @@ describe('questions', () => {
       questionId: 'q1',
     });
     expect(ann.last('status')).toMatchObject({
-      ...{ turnId: 't1', promptId: 'p1', seq: 4 },
+      turnId: 't1',
+      promptId: 'p1',
+      seq: 4,
       data: { questionAnswered: 'q1', answer: 'Yes' },
     });
     ann.say({ type: 'answer', questionId: 'nope', answer: 'No' });
@@ -290,7 +294,10 @@ describe('a session that is opened again after its process ended', () => {
     });
     const runner = rig.runner('r2');
     expect(bob.last('message.finalize')).toMatchObject({
-      ...{ turnId: 't1', seq: 3, reason: 'error', code: 'server-restarted' },
+      turnId: 't1',
+      seq: 3,
+      reason: 'error',
+      code: 'server-restarted',
     });
     expect(runner.of('prompt')).toMatchObject([{ turnId: 't2', content: 'Next' }]);
     expect(rig.storage.messages().map(({ id }) => id)).toEqual(['p1', 't1', 'p2']);

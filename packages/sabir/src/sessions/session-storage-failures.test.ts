@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createSessionRig, createTestClock, settled } from '../../test/session-rig.ts';
+import type { Loose } from '../core/loose.ts';
 import {
   type Clock,
   memorySessionStore,
@@ -7,8 +8,6 @@ import {
   type SessionStore,
   type StoredMessage,
 } from './index.ts';
-
-type Loose = Record<string, unknown>;
 
 /** A storage that throws when it is told to: at its nth call from now on, or at all of a name. */
 function createFaults(storage: SessionStorage) {
@@ -38,7 +37,10 @@ function createRig(clock: Clock & { pass(ms: number): void } = createTestClock()
 }
 
 const ask = (n: number) => ({
-  ...{ type: 'prompt', content: `Hi ${n}`, promptId: `p${n}`, turnId: `t${n}` },
+  type: 'prompt',
+  content: `Hi ${n}`,
+  promptId: `p${n}`,
+  turnId: `t${n}`,
 });
 const PROMPTS = [1, 2, 3, 9].map((n) => ({ promptId: `p${n}`, turnId: `t${n}` }));
 
@@ -129,11 +131,17 @@ function checkTurn(storage: SessionStorage, events: Loose[], { promptId, turnId 
     .join('');
   const isAnswered = turn.reason !== 'withdrawn';
   expect({
-    ...{ status: turn.status, ends, seqs: told.map(({ seq }) => seq), text },
+    status: turn.status,
+    ends,
+    seqs: told.map(({ seq }) => seq),
+    text,
     hasMessage: message !== undefined,
   }).toEqual({
-    ...{ status: 'ended', seqs: told.map((_, at) => at + 1), text: message?.content ?? '' },
-    ...{ ends: isAnswered ? [turn.reason] : [], hasMessage: isAnswered },
+    status: 'ended',
+    seqs: told.map((_, at) => at + 1),
+    text: message?.content ?? '',
+    ends: isAnswered ? [turn.reason] : [],
+    hasMessage: isAnswered,
   });
   expect(isAnswered ? lastPart(message) : undefined).toEqual(
     isAnswered ? { type: 'finish', reason: turn.reason } : undefined,
@@ -199,7 +207,8 @@ describe('a storage that fails', () => {
     clock.pass(1_000);
     expect(store.open('s').turn('t1')).toMatchObject({ status: 'ended', reason: 'error' });
     expect(store.open('s').messages().at(1)).toMatchObject({
-      ...{ id: 't1', content: 'Half' },
+      id: 't1',
+      content: 'Half',
       parts: [{ type: 'text' }, { type: 'error' }, { type: 'finish', reason: 'error' }],
     });
     expect(store.open('s').events('t1', 2).join()).toContain('log-failed');
@@ -327,7 +336,9 @@ describe('a storage that fails', () => {
     expect(storage.turn('t1')).toMatchObject({ status: 'ended', reason: 'error' });
     expect(storage.messages().map(({ id }) => id)).toEqual(['t1']);
     next.runner('r1', { turnId: 't2', known: ['t1', 't2'] }).say({
-      ...{ type: 'message.finalize', turnId: 't2', reason: 'end_turn' },
+      type: 'message.finalize',
+      turnId: 't2',
+      reason: 'end_turn',
     });
     expect(storage.turn('t2')).toMatchObject({ status: 'ended' });
     expect(next.agent.isIdle).toBe(true);

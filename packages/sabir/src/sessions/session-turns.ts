@@ -79,19 +79,27 @@ export class SessionTurns {
     this.#options = options;
     const open = storage.openTurns();
     this.queue = createPromptQueue({
-      ...{ storage, clients, waiting: open.filter(({ status }) => status === 'queued') },
+      storage,
+      clients,
+      waiting: open.filter(({ status }) => status === 'queued'),
       reason: () => this.queueReason,
     });
     this.#waits = createWaits<Wait>(clock, guard);
     this.runner = createRunnerLink({ sessionId, storage, logger: options.logger });
     this.#givenTo = this.runner.runnerId;
     this.questions = createOpenQuestions({
-      ...{ storage, clock, guard, questionMs: timing.questionMs },
+      storage,
+      clock,
+      guard,
+      questionMs: timing.questionMs,
       onExpire: (question) => this.#expire(question),
     });
     const { withdraw: withdrawQuestions } = this.questions;
     this.#ends = createTurnEnds({
-      ...{ storage, clients, clock, withdrawQuestions },
+      storage,
+      clients,
+      clock,
+      withdrawQuestions,
       restore: (turn) => this.#restore(turn),
     });
     this.#recover(open.filter(({ status }) => status === 'running'));
@@ -317,7 +325,10 @@ export class SessionTurns {
     const { storage, clients } = this.#options;
     this.#storedBytes = storage.bytes();
     return createRunningTurn({
-      ...{ turn, storage, clients, isRestored },
+      turn,
+      storage,
+      clients,
+      isRestored,
       onStore: () => this.runner.store(),
       onStoreFailed: (error) => this.#failToStore(error),
     });

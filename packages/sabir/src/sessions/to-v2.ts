@@ -22,7 +22,8 @@ export function toV2(event: DriverEvent, { turnId, promptId }: Ids): V2 {
         ...(error !== undefined && { error: String(error) }),
       };
       return part({
-        ...{ type: 'message.part.tool-update', ...call },
+        type: 'message.part.tool-update',
+        ...call,
         ...(event.args !== undefined && { args: toJsonSafe(event.args) }),
         ...('result' in event && { result: toJsonSafe(event.result) }),
       });

@@ -4,11 +4,15 @@ import type { StoredMessage, StoredTurn } from './storage.ts';
 export function toUserMessage(turn: StoredTurn, at: number): StoredMessage {
   const { promptId, content, attachments, authorId, authorName, channelType, channelId } = turn;
   return {
-    ...{ id: promptId, role: 'user', content, createdAt: Math.floor(at / 1_000) },
+    id: promptId,
+    role: 'user',
+    content,
+    createdAt: Math.floor(at / 1_000),
     ...(attachments.length > 0 && { parts: attachments as never }),
     authorId,
     ...(authorName !== undefined && { authorName }),
-    ...{ channelType, channelId },
+    channelType,
+    channelId,
   };
 }
 

@@ -220,7 +220,11 @@ export function memoryTurnLog(options: MemoryTurnLogOptions = {}): TurnLog {
     const turn: Turn = {
       // Not only an id: whoever knows it can ask for the turn.
       info: {
-        ...{ sessionId, chatId, requestId, messageId, startedAt: now() },
+        sessionId,
+        chatId,
+        requestId,
+        messageId,
+        startedAt: now(),
         turnId: createTurnId(),
         lastSeq: 0,
       },

@@ -1,5 +1,5 @@
-import { isObject } from '../core/chunk-shapes.ts';
 import type { Chunk } from '../core/chunks.ts';
+import { isObject } from '../core/loose.ts';
 
 /** What a `data-question` part tells. */
 export type Question = {

@@ -11,7 +11,9 @@ const BOB = { id: 'bob' };
 const { signal: patient } = new AbortController();
 
 const identity = (sessionId: string, user: User, role: Role = 'owner') => ({
-  ...{ sessionId, user, role },
+  sessionId,
+  user,
+  role,
 });
 
 function start(lingerMs = 1_000) {

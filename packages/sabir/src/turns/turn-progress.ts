@@ -1,5 +1,5 @@
-import { isObject } from '../core/chunk-shapes.ts';
 import type { Chunk } from '../core/chunks.ts';
+import { isObject } from '../core/loose.ts';
 import type { TurnInfo } from './log.ts';
 import { hasExpired, type Question, questionOf } from './question.ts';
 

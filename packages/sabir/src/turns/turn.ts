@@ -73,7 +73,9 @@ export function runTurn(options: TurnOptions): Turn {
   });
 
   const unwritten = createUnwritten({
-    ...{ writer, lastSeq: takenOver?.lastSeq ?? 0, queueBytes: options.queueBytes },
+    writer,
+    lastSeq: takenOver?.lastSeq ?? 0,
+    queueBytes: options.queueBytes,
     position: () => catchUp.position,
     onTooMuch(why) {
       if (!isLive(state)) return;
@@ -86,12 +88,18 @@ export function runTurn(options: TurnOptions): Turn {
   });
 
   const closing = createTurnClosing({
-    ...{ log, writer, unwritten, hooks },
+    log,
+    writer,
+    unwritten,
+    hooks,
     messageId: () => messageId,
   });
 
   const clock = createTurnClock({
-    ...{ writer, timing, onRenewError, onSilence: breakOff },
+    writer,
+    timing,
+    onRenewError,
+    onSilence: breakOff,
     writtenAt: () => unwritten.writtenAt,
     expireQuestions: questions.expireUntil,
     isSilenceExpected: () => !upstream.isTaken || upstream.isQueued || questions.isAsking,

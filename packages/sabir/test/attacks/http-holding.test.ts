@@ -228,13 +228,13 @@ describe('an address', () => {
     for (let i = 0; i < 4; i++) {
       const ip = `203.0.113.${i}`;
       const headers = {
-        ...{
-          'x-forwarded-for': ip,
-          forwarded: `for=${ip}`,
-          'x-real-ip': ip,
-          'cf-connecting-ip': ip,
-        },
-        ...{ 'true-client-ip': ip, 'x-client-ip': ip, via: ip },
+        'x-forwarded-for': ip,
+        forwarded: `for=${ip}`,
+        'x-real-ip': ip,
+        'cf-connecting-ip': ip,
+        'true-client-ip': ip,
+        'x-client-ip': ip,
+        via: ip,
       };
       const body = contractBody('a', { sessionId: chatIdOf(i) });
       statuses.push((await stranger.post(body, { headers })).status);
@@ -254,7 +254,8 @@ describe('an address', () => {
     ],
   ])('that a proxy names as %s is the same from every port', async (_, addresses) => {
     const { stranger } = await startAttacked(silent, {
-      ...{ limits: { liveTurnsPerAddress: 1 }, routes: PUBLIC },
+      limits: { liveTurnsPerAddress: 1 },
+      routes: PUBLIC,
       addressOf: (request) => request.headers.get('x-from') ?? undefined,
     });
     const statuses: number[] = [];

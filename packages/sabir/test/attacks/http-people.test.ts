@@ -123,8 +123,15 @@ describe('a message', () => {
   it('that names another user, session, role or turn in its body is still its sender’s, in the address’ session', async () => {
     const { agent, user } = await start();
     const forged = {
-      ...{ user: { id: 'olga' }, userId: 'olga', role: 'owner', sessionId: 's2', chatKey: 'x' },
-      ...{ turnId: 't', isRestored: true, requestId: 'r', __proto__: null },
+      user: { id: 'olga' },
+      userId: 'olga',
+      role: 'owner',
+      sessionId: 's2',
+      chatKey: 'x',
+      turnId: 't',
+      isRestored: true,
+      requestId: 'r',
+      __proto__: null,
     };
     await user('carl').post(chatBody('a', forged));
     const { turn } = await agent.run();

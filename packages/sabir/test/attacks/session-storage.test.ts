@@ -122,7 +122,11 @@ describe('a gateway whose session server is hostile', () => {
       upstream: agentOpsUpstream({
         url: `http://127.0.0.1:${port}`,
         WebSocket,
-        ...{ openMs: 300, returnMs: 100, settleMs: 50, pingMs: 100, maxEventBytes: 100_000 },
+        openMs: 300,
+        returnMs: 100,
+        settleMs: 50,
+        pingMs: 100,
+        maxEventBytes: 100_000,
       }),
       authenticate: () => ({ id: 'ann' }),
       access: () => 'owner',

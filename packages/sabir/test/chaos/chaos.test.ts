@@ -12,8 +12,13 @@ it.skipIf(!hasRedis)(
   async () => {
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
     const report = await runChaos({
-      ...{ faults: 200, seed, minutes: 4, atOnce: 20 },
-      ...{ log: 'redis', client: 'redis', appendfsync: 'always' },
+      faults: 200,
+      seed,
+      minutes: 4,
+      atOnce: 20,
+      log: 'redis',
+      client: 'redis',
+      appendfsync: 'always',
       onFailure: (failure) => console.log(toStory(failure).join('\n')),
     });
     console.log(toText(report));

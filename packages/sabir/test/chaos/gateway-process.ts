@@ -45,16 +45,23 @@ async function openLog(): Promise<TurnLog> {
 const gateway = createChatGateway({
   log: await openLog(),
   upstream: agentOpsUpstream({
-    ...{ url: options.upstreamUrl, WebSocket, isSessionServer: true, token: ({ id }) => id },
-    ...{ openMs: 5_000, pingMs: 5_000 },
+    url: options.upstreamUrl,
+    WebSocket,
+    isSessionServer: true,
+    token: ({ id }) => id,
+    openMs: 5_000,
+    pingMs: 5_000,
   }),
   authenticate: () => ({ id: 'ann' }),
   access: () => 'owner',
   onFinish: ({ sessionId, turnId, outcome, message }) =>
     tellParent({ type: 'finish', sessionId, turnId, outcome, message }),
   timing: {
-    ...{ keepAliveMs: 1_000, lingerMs: 2_000, disconnectGraceMs: options.disconnectGraceMs },
-    ...{ idleMs: 30_000, connectMs: 10_000 },
+    keepAliveMs: 1_000,
+    lingerMs: 2_000,
+    disconnectGraceMs: options.disconnectGraceMs,
+    idleMs: 30_000,
+    connectMs: 10_000,
   },
   logger,
 });

@@ -133,7 +133,9 @@ async function readLog(
     try {
       const response = await fetch(`${url}/api/sessions/${sessionId}/chat/${chatId}/stream`, {
         headers: {
-          ...{ connection: 'close', 'x-viewer': `${plan.turn}.log`, 'x-sabir-ai-sdk': '7' },
+          connection: 'close',
+          'x-viewer': `${plan.turn}.log`,
+          'x-sabir-ai-sdk': '7',
           'last-event-id': `${turnId}:0`,
         },
         signal: AbortSignal.timeout(5_000),

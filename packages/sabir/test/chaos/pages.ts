@@ -44,7 +44,10 @@ async function openChatPage(kind: 'stock' | 'sabir', options: PageOptions): Prom
     kind === 'stock'
       ? await stockTransport(apiOf(options), fetch)
       : new SabirChatTransport({
-          ...{ api: apiOf(options), fetch, aiSdk: 7, silenceMs: SILENCE_MS },
+          api: apiOf(options),
+          fetch,
+          aiSdk: 7,
+          silenceMs: SILENCE_MS,
           backoff: { initialMs: 50, maxMs: 500, attempts: 60 },
         });
   const { chat } = await createClient('ai@7', transport as TransportLike, {
@@ -71,8 +74,13 @@ async function stockTransport(api: string, fetch: typeof globalThis.fetch): Prom
 function openContractPage(options: PageOptions): Page {
   const { chatId, fetch, messages } = options;
   const chat = new ChatStream({
-    ...{ api: `${apiOf(options)}?wire=contract`, id: chatId, body: { id: chatId } },
-    ...{ fetch, initialMessages: messages, silenceMs: SILENCE_MS, maxWaitMs: 500 },
+    api: `${apiOf(options)}?wire=contract`,
+    id: chatId,
+    body: { id: chatId },
+    fetch,
+    initialMessages: messages,
+    silenceMs: SILENCE_MS,
+    maxWaitMs: 500,
   });
   return {
     send: ({ id, parts }) => chat.sendMessage({ messageId: id, parts }),

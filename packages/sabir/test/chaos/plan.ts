@@ -62,12 +62,24 @@ type Weights = Record<Exclude<FaultKind, 'answer' | 'cut-request'>, number>;
 /** With one gateway that keeps turns in its memory, only what it can survive. */
 export const WEIGHTS: Record<'redis' | 'memory', Weights> = {
   redis: {
-    ...{ 'kill-gateway': 8, 'kill-redis': 3, 'suspend-gateway': 4, stop: 4 },
-    ...{ 'cut-viewer': 46, 'cut-upstream': 15, 'delay-viewer': 12, 'delay-upstream': 8 },
+    'kill-gateway': 8,
+    'kill-redis': 3,
+    'suspend-gateway': 4,
+    stop: 4,
+    'cut-viewer': 46,
+    'cut-upstream': 15,
+    'delay-viewer': 12,
+    'delay-upstream': 8,
   },
   memory: {
-    ...{ 'kill-gateway': 0, 'kill-redis': 0, 'suspend-gateway': 2, stop: 5 },
-    ...{ 'cut-viewer': 50, 'cut-upstream': 20, 'delay-viewer': 13, 'delay-upstream': 10 },
+    'kill-gateway': 0,
+    'kill-redis': 0,
+    'suspend-gateway': 2,
+    stop: 5,
+    'cut-viewer': 50,
+    'cut-upstream': 20,
+    'delay-viewer': 13,
+    'delay-upstream': 10,
   },
 };
 

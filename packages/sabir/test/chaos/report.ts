@@ -41,10 +41,21 @@ const BAR = 0.99;
 
 export function createReport(seed: number, isLossy: boolean): ChaosReport {
   return {
-    ...{ seed, durationMs: 0, turns: 0, unstopped: 0, identical: 0 },
-    ...{ outcomes: new Map(), faults: new Map(), viewers: new Map(), reloads: new Map() },
-    ...{ finishes: { once: 0, never: 0 }, unhandled: [], failures: [] },
-    ...{ isLossy, losses: [], toldAgain: 0 },
+    seed,
+    durationMs: 0,
+    turns: 0,
+    unstopped: 0,
+    identical: 0,
+    outcomes: new Map(),
+    faults: new Map(),
+    viewers: new Map(),
+    reloads: new Map(),
+    finishes: { once: 0, never: 0 },
+    unhandled: [],
+    failures: [],
+    isLossy,
+    losses: [],
+    toldAgain: 0,
   };
 }
 

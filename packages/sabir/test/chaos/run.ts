@@ -69,7 +69,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     (index) => ({
       upstreamUrl: upstreams[index]?.url ?? '',
       ...(redis && { redisUrl: redis.url }),
-      ...{ client, leaseMs: LEASE_MS, retentionMs: 120_000, disconnectGraceMs: 20_000 },
+      client,
+      leaseMs: LEASE_MS,
+      retentionMs: 120_000,
+      disconnectGraceMs: 20_000,
     }),
     onGateway,
   );
@@ -83,7 +86,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     },
   });
   const faults = createFaults({
-    ...{ gateways, redis, leaseMs: LEASE_MS, viewers, upstreams, running },
+    gateways,
+    redis,
+    leaseMs: LEASE_MS,
+    viewers,
+    upstreams,
+    running,
     // What Redis writes to the disk once a second is not there yet.
     lostMs: report.isLossy ? 1_000 : 0,
     count: (kind) => add(report.faults, kind),
@@ -160,8 +168,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     for (const fault of plan.faults) void schedule(fault, turn);
     const watching = plan.viewers.map((viewer, index) =>
       watchTurn({
-        ...{ name: viewerName(turn, index), plan: viewer, url: viewers.url },
-        ...{ sessionId: turn.sessionId, chatId: turn.chatId, signal: turn.hung },
+        name: viewerName(turn, index),
+        plan: viewer,
+        url: viewers.url,
+        sessionId: turn.sessionId,
+        chatId: turn.chatId,
+        signal: turn.hung,
         ...(index === 0 && { message: userMessage(turn) }),
         until: turn.until,
         isSaid: () => turn.isSaid,

@@ -74,7 +74,9 @@ const server = await serve({
   upgrade: sessions.upgrade,
 });
 const runners = createLocalRunners({
-  ...{ url: server.url, token: RUNNER_TOKEN, driver: () => driver },
+  url: server.url,
+  token: RUNNER_TOKEN,
+  driver: () => driver,
   retryMs: { least: 10, most: 100 },
 });
 tellParent({ type: 'ready', port: server.port });

@@ -128,7 +128,9 @@ function transportTarget(name: string, wire: 'ai-sdk' | 'contract'): Target {
       const said = say(wire, random);
       const Transport = wire === 'ai-sdk' ? SabirChatTransport : ContractChatTransport;
       const transport = new Transport({
-        ...{ api: 'http://server.test/chat', fetch: serverOf(said, random), silenceMs: 0 },
+        api: 'http://server.test/chat',
+        fetch: serverOf(said, random),
+        silenceMs: 0,
         backoff: { initialMs: 0, maxMs: 1, attempts: 3 },
       });
       const options = { chatId: 'c', messages: [], abortSignal: undefined, messageId: undefined };
@@ -164,8 +166,11 @@ const chatStream: Target = {
     const said = say('contract', random);
     let heard = 0;
     const chat = new ChatStream({
-      ...{ api: 'http://server.test/chat', fetch: serverOf(said, random) },
-      ...{ silenceMs: 0, maxWaitMs: 0, onEvent: () => void heard++ },
+      api: 'http://server.test/chat',
+      fetch: serverOf(said, random),
+      silenceMs: 0,
+      maxWaitMs: 0,
+      onEvent: () => void heard++,
     });
     chat.subscribe(() => void chat.getSnapshot().messages.length);
     await withinTime(chat.sendMessage({ text: 'Hello' }), 'chat stream');
@@ -180,8 +185,10 @@ const chatStream: Target = {
     const { type, data } = Object(event) as { type?: unknown; data?: unknown };
     if (typeof type === 'string' && data) chat.apply(event as never);
     return {
-      ...{ malformed: said.malformed, sound: said.sound },
-      ...{ refused: chat.malformed, out: heard },
+      malformed: said.malformed,
+      sound: said.sound,
+      refused: chat.malformed,
+      out: heard,
     };
   },
 };
@@ -194,7 +201,8 @@ const openCodeStream: Target = {
     let heard = 0;
     const lost = Promise.withResolvers<void>();
     const stream = createEventStream({ events: () => answer('') } as never, {
-      ...{ silenceMs: 10_000, reconnectMs: 0 },
+      silenceMs: 10_000,
+      reconnectMs: 0,
       event: () => void heard++,
       reconnected: () => undefined,
       lost: () => lost.resolve(),

@@ -87,7 +87,11 @@ const CLIENT_MESSAGES: readonly unknown[] = [
   { type: 'prompt', content: 'Hello', promptId: 'p1', turnId: 't1' },
   { type: 'prompt', content: 'And then?', promptId: 'p2' },
   {
-    ...{ type: 'prompt', content: '', promptId: 'p3', channelType: 'web', channelId: 'other' },
+    type: 'prompt',
+    content: '',
+    promptId: 'p3',
+    channelType: 'web',
+    channelId: 'other',
     attachments: [{ type: 'file', mime: 'text/plain', url: 'data:,x', filename: 'x.txt' }],
   },
   { type: 'withdraw', promptId: 'p2' },

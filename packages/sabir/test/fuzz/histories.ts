@@ -27,7 +27,8 @@ function toMessages(value: unknown): UIMessage[] {
     const list: unknown[] = Array.isArray(parts) ? parts : [];
     return {
       ...(given as object),
-      ...{ id: typeof id === 'string' ? id : '', role: isRole ? role : 'user' },
+      id: typeof id === 'string' ? id : '',
+      role: isRole ? role : 'user',
       parts: list.filter((part) => Object(part) === part && !Array.isArray(part)),
     } as UIMessage;
   });

@@ -11,7 +11,9 @@ function nested(depth: number, kind: 'list' | 'object'): unknown {
 const withKey = (key: string, value: unknown) =>
   Object.defineProperty({}, key, {
     value,
-    ...{ enumerable: true, writable: true, configurable: true },
+    enumerable: true,
+    writable: true,
+    configurable: true,
   });
 
 const LONG = 'long '.repeat(4_000);
@@ -123,7 +125,9 @@ function editObject(value: Record<string, unknown>, mutation: Mutation): unknown
       const added = random.pick(ODD_KEYS);
       Object.defineProperty(copy, added, {
         value: oddValue(mutation),
-        ...{ enumerable: true, writable: true, configurable: true },
+        enumerable: true,
+        writable: true,
+        configurable: true,
       });
       break;
     }
@@ -176,7 +180,9 @@ export function mutateValue(value: unknown, mutation: Mutation): unknown {
       }
       return Object.defineProperty({ ...value }, key, {
         value: inner,
-        ...{ enumerable: true, writable: true, configurable: true },
+        enumerable: true,
+        writable: true,
+        configurable: true,
       });
     }
     if (random.chance(0.1)) return oddValue(mutation);

@@ -24,7 +24,9 @@ type Stack = Awaited<ReturnType<typeof startStack>>;
 async function startStack() {
   const problems: string[] = [];
   const stack = await startSessionStack({
-    ...{ store: memorySessionStore(), driver: () => scriptedDriver(), shutdownMs: 200 },
+    store: memorySessionStore(),
+    driver: () => scriptedDriver(),
+    shutdownMs: 200,
     authenticate: ({ headers }) =>
       headers.get('authorization') === 'Bearer ann' ? { id: 'ann' } : null,
     access: sessionAccess((sessionId) => (/^s\d$/.test(sessionId) ? { ownerId: 'ann' } : null)),

@@ -25,7 +25,10 @@ export const CHAT_BODY = {
       parts: [
         { type: 'text', text: 'Hi', state: 'done' },
         {
-          ...{ type: 'tool-deploy', toolCallId: 'call', state: 'approval-responded', input: {} },
+          type: 'tool-deploy',
+          toolCallId: 'call',
+          state: 'approval-responded',
+          input: {},
           approval: { id: 'approve', approved: true, reason: 'go' },
         },
       ],

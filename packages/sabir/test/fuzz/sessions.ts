@@ -1,5 +1,7 @@
 /** Both sides of a session: what people and runners say to it, and what it says to runners. */
+
 import type { Chunk } from '../../src/core/chunks.ts';
+import type { Loose } from '../../src/core/loose.ts';
 import { startDriverTurn } from '../../src/sessions/driver-turn.ts';
 import { Runner } from '../../src/sessions/index.ts';
 import { readClientMessage } from '../../src/sessions/read-client-message.ts';
@@ -50,8 +52,6 @@ const fromRunners: Target = {
   },
 };
 
-type Loose = Record<string, unknown>;
-
 /** Mostly of the turn that runs, so that it is more than skipped. */
 function aimed(event: unknown, { turnId }: Loose, random: Random): unknown {
   const isNamed = typeof event === 'object' && event !== null && 'turnId' in event;
@@ -65,7 +65,9 @@ function translateAll(client: TestSocket, random: Random): number {
   for (const promptId of prompts) {
     if (typeof promptId !== 'string') continue;
     const translator = createAgentOpsTranslator({
-      ...{ promptId, messageId: 'm', approvals: random.chance(0.5) },
+      promptId,
+      messageId: 'm',
+      approvals: random.chance(0.5),
     });
     const chunks: Chunk[] = client.events.flatMap((event) => translator.push(event));
     chunks.push(...translator.end());
@@ -96,10 +98,12 @@ const sessionAgent: Target = {
     const said = clientMessages();
     const done = runnerEvents();
     const fromPeople = mutateSequence(random.pick(said.sequences), random.pick(said.sequences), {
-      ...{ random, words: said.words },
+      random,
+      words: said.words,
     });
     const fromAgent = mutateSequence(random.pick(done.sequences), random.pick(done.sequences), {
-      ...{ random, words: done.words },
+      random,
+      words: done.words,
     });
     clients[0]?.say({ type: 'prompt', content: 'Hello', promptId: 'p0' });
     const total = fromPeople.frames.length + fromAgent.frames.length;
@@ -134,8 +138,13 @@ const sessionAgent: Target = {
 const COMMANDS: readonly unknown[] = [
   { type: 'init', session: { id: 's' }, data: { lastRunnerSeq: 0, protocol: { name: 'sabir' } } },
   {
-    ...{ type: 'prompt', messageId: 'p1', turnId: 't1', content: 'question now' },
-    ...{ channelType: 'web', channelId: 'default', author: { id: 'ann', name: 'Ann' } },
+    type: 'prompt',
+    messageId: 'p1',
+    turnId: 't1',
+    content: 'question now',
+    channelType: 'web',
+    channelId: 'default',
+    author: { id: 'ann', name: 'Ann' },
     attachments: [{ type: 'file', mime: 'text/plain', url: 'data:,x', filename: 'x.txt' }],
     messages: [
       { id: 'u0', role: 'user', content: 'Before' },
@@ -155,11 +164,15 @@ const runner: Target = {
   name: 'runner',
   async play(random) {
     const given = new Runner({
-      ...{ sessionId: 's', url: 'ws://nowhere.test', driver: scriptedDriver(), stopMs: 50 },
+      sessionId: 's',
+      url: 'ws://nowhere.test',
+      driver: scriptedDriver(),
+      stopMs: 50,
       maxOutboxBytes: 100_000,
     });
     const { frames, malformed } = mutateSequence(COMMANDS, COMMANDS, {
-      ...{ random, words: COMMAND_WORDS },
+      random,
+      words: COMMAND_WORDS,
     });
     for (const frame of frames) {
       given.event(frame);

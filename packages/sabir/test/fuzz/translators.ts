@@ -75,8 +75,10 @@ function translatorTarget(
       const chunks = playTurn(translator, frames, random);
       checkTurn(chunks, random);
       return {
-        ...{ malformed, sound: Math.max(0, frames.length - malformed) },
-        ...{ refused: refusedBy(translator.stats), out: chunks.length },
+        malformed,
+        sound: Math.max(0, frames.length - malformed),
+        refused: refusedBy(translator.stats),
+        out: chunks.length,
       };
     },
   };
@@ -106,8 +108,10 @@ function agentOpsTarget(
       const chunks = playTurn(translator, events, random);
       checkTurn(chunks, random);
       return {
-        ...{ malformed: malformed + hurt, sound: Math.max(0, frames.length - malformed - hurt) },
-        ...{ refused: refusedBy(translator.stats), out: chunks.length },
+        malformed: malformed + hurt,
+        sound: Math.max(0, frames.length - malformed - hurt),
+        refused: refusedBy(translator.stats),
+        out: chunks.length,
       };
     },
   };
@@ -189,7 +193,9 @@ export const TRANSLATORS: Target[] = [
     ...(random.chance(0.3) && { approvals: true }),
   })),
   agentOpsTarget('agent-ops linked translator', (options, random) => ({
-    ...{ promptId: random.pick(IDS), messageId: 'm', ...options },
+    promptId: random.pick(IDS),
+    messageId: 'm',
+    ...options,
     ...(random.chance(0.3) && { turnId: random.pick(IDS) }),
     ...(random.chance(0.5) && { approvals: true }),
   })),
@@ -198,7 +204,9 @@ export const TRANSLATORS: Target[] = [
     openAIEvents,
     (options, random) =>
       createOpenAIAgentsTranslator({
-        ...{ messageId: 'm', approvals: random.chance(0.5), ...options },
+        messageId: 'm',
+        approvals: random.chance(0.5),
+        ...options,
       }) as Made,
     { isLive: true, weight: 2 },
   ),

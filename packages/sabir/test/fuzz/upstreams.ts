@@ -26,8 +26,16 @@ type Script = { random: Random; init: unknown; frames: unknown[]; hurt: number }
 
 function promptOf(random: Random): Prompt {
   return {
-    ...{ sessionId: 's', chatId: 'c', chatKey: 'k', turnId: 'p', messageId: 'm' },
-    ...{ user: { id: 'ann' }, text: 'Hello', attachments: [], messages: [], body: {} },
+    sessionId: 's',
+    chatId: 'c',
+    chatKey: 'k',
+    turnId: 'p',
+    messageId: 'm',
+    user: { id: 'ann' },
+    text: 'Hello',
+    attachments: [],
+    messages: [],
+    body: {},
     ...(random.chance(0.3) && { channel: { channelType: 'web', channelId: 'default' } }),
   };
 }
@@ -96,8 +104,12 @@ function upstreamTarget(name: string, init: object): Target {
       const named = { ...(Object(said) as object), type: 'init' };
       script = { random, init: named, frames, hurt: 0 };
       const upstream = agentOpsUpstream({
-        ...{ url: await addressOf(), WebSocket, settleMs: 20, returnMs: 20 },
-        ...{ approvals: random.chance(0.5), dialect: random.pick(['auto', 'v2', 'snapshot']) },
+        url: await addressOf(),
+        WebSocket,
+        settleMs: 20,
+        returnMs: 20,
+        approvals: random.chance(0.5),
+        dialect: random.pick(['auto', 'v2', 'snapshot']),
       });
       const { signal } = new AbortController();
       let chunks: Chunk[] = [];

@@ -144,7 +144,8 @@ function outputOf(act: Act): Output {
       return {
         item: { type: 'code_interpreter_call', ...done, code: act.word, outputs: [] },
         events: [...act.word].map((delta) => ({
-          ...{ type: 'response.code_interpreter_call_code.delta', delta },
+          type: 'response.code_interpreter_call_code.delta',
+          delta,
         })),
       };
     case 'mcp': {

@@ -13,7 +13,8 @@ export const raw = (data: Fields) => ({ type: 'raw_model_stream_event', data });
 /** What the model itself sent. */
 export const model = (event: Fields) => raw({ type: 'model', event });
 export const item = (name: string, rawItem: unknown, more: Fields = {}) => ({
-  ...{ type: 'run_item_stream_event', name },
+  type: 'run_item_stream_event',
+  name,
   item: { rawItem, ...more },
 });
 
@@ -27,7 +28,10 @@ export const thinks = (delta: string, item_id = 'rs', summary_index = 0) =>
 
 /** A call of a tool, as an item of the run. */
 export const call = (callId: string, name = 'search', input: unknown = { q: 1 }) => ({
-  ...{ type: 'function_call', callId, name, arguments: JSON.stringify(input) },
+  type: 'function_call',
+  callId,
+  name,
+  arguments: JSON.stringify(input),
 });
 export const called = (callId: string, name?: string, input?: unknown) =>
   item('tool_called', call(callId, name, input));
@@ -44,11 +48,13 @@ export const output = (callId: string, given: unknown, more: Fields = {}) =>
   );
 /** A call that waits, as the run tells it when it is interrupted. */
 export const interruption = (callId: string, name?: string, agent?: { name: string }) => ({
-  ...{ type: 'tool_approval_item', rawItem: call(callId, name) },
+  type: 'tool_approval_item',
+  rawItem: call(callId, name),
   ...(agent && { agent }),
 });
 export const interrupted = (...interruptions: unknown[]) => ({
-  ...{ type: 'run_interrupted', interruptions },
+  type: 'run_interrupted',
+  interruptions,
 });
 
 export function translate(events: unknown[], options: OpenAIAgentsOptions = {}) {

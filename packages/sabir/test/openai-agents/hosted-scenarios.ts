@@ -10,7 +10,8 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
       calls(
         {
           item: {
-            ...{ type: 'web_search_call', status: 'completed' },
+            type: 'web_search_call',
+            status: 'completed',
             action: {
               type: 'search',
               query: 'sabir',
@@ -27,16 +28,25 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
           text: 'A common tongue.',
           citations: [
             {
-              ...{ type: 'url_citation', url: 'https://a.example/', title: 'A' },
-              ...{ start_index: 0, end_index: 8 },
+              type: 'url_citation',
+              url: 'https://a.example/',
+              title: 'A',
+              start_index: 0,
+              end_index: 8,
             },
             {
-              ...{ type: 'url_citation', url: 'https://b.example/', title: 'B' },
-              ...{ start_index: 9, end_index: 15 },
+              type: 'url_citation',
+              url: 'https://b.example/',
+              title: 'B',
+              start_index: 9,
+              end_index: 15,
             },
             {
-              ...{ type: 'url_citation', url: 'https://a.example/', title: 'A' },
-              ...{ start_index: 9, end_index: 15 },
+              type: 'url_citation',
+              url: 'https://a.example/',
+              title: 'A',
+              start_index: 9,
+              end_index: 15,
             },
           ],
         },
@@ -51,14 +61,18 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
       calls(
         {
           item: {
-            ...{ type: 'image_generation_call', status: 'completed' },
-            ...{ result: PIXEL, output_format: 'webp' },
+            type: 'image_generation_call',
+            status: 'completed',
+            result: PIXEL,
+            output_format: 'webp',
           },
           events: [
             { type: 'response.image_generation_call.in_progress' },
             {
               type: 'response.image_generation_call.partial_image',
-              ...{ partial_image_index: 0, partial_image_b64: 'aGFsZg==', output_format: 'webp' },
+              partial_image_index: 0,
+              partial_image_b64: 'aGFsZg==',
+              output_format: 'webp',
             },
             { type: 'response.image_generation_call.completed' },
           ],
@@ -75,8 +89,11 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
       calls(
         {
           item: {
-            ...{ type: 'code_interpreter_call', status: 'completed', container_id: 'c' },
-            ...{ code: 'print("hi")\n', outputs: [{ type: 'logs', logs: 'hi' }] },
+            type: 'code_interpreter_call',
+            status: 'completed',
+            container_id: 'c',
+            code: 'print("hi")\n',
+            outputs: [{ type: 'logs', logs: 'hi' }],
           },
           events: [
             { type: 'response.code_interpreter_call.in_progress' },
@@ -99,7 +116,9 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
       calls(
         {
           item: {
-            ...{ type: 'file_search_call', status: 'completed', queries: ['terms'] },
+            type: 'file_search_call',
+            status: 'completed',
+            queries: ['terms'],
             results: [
               { file_id: 'file_1', filename: 'terms.pdf', score: 0.9, text: 'Thirty days.' },
             ],
@@ -123,8 +142,13 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
       calls(
         {
           item: {
-            ...{ type: 'mcp_call', server_label: 'docs', name: 'lookup', status: 'completed' },
-            ...{ arguments: '{"q":"a"}', output: 'found', error: null },
+            type: 'mcp_call',
+            server_label: 'docs',
+            name: 'lookup',
+            status: 'completed',
+            arguments: '{"q":"a"}',
+            output: 'found',
+            error: null,
           },
           events: [
             { type: 'response.mcp_call_arguments.delta', delta: '{"q":' },
@@ -135,8 +159,13 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
         },
         {
           item: {
-            ...{ type: 'mcp_call', server_label: 'docs', name: 'lookup', status: 'failed' },
-            ...{ arguments: '{}', output: null, error: 'The server is away.' },
+            type: 'mcp_call',
+            server_label: 'docs',
+            name: 'lookup',
+            status: 'failed',
+            arguments: '{}',
+            output: null,
+            error: 'The server is away.',
           },
         },
         { text: 'Found one.' },
@@ -152,15 +181,23 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
     script: [
       calls({
         item: {
-          ...{ id: 'mcpr_1', type: 'mcp_approval_request', server_label: 'docs' },
-          ...{ name: 'publish', arguments: '{"page":1}' },
+          id: 'mcpr_1',
+          type: 'mcp_approval_request',
+          server_label: 'docs',
+          name: 'publish',
+          arguments: '{"page":1}',
         },
       }),
       calls(
         {
           item: {
-            ...{ type: 'mcp_call', approval_request_id: 'mcpr_1', server_label: 'docs' },
-            ...{ name: 'publish', arguments: '{"page":1}', status: 'completed', output: 'live' },
+            type: 'mcp_call',
+            approval_request_id: 'mcpr_1',
+            server_label: 'docs',
+            name: 'publish',
+            arguments: '{"page":1}',
+            status: 'completed',
+            output: 'live',
           },
         },
         { text: 'It is live.' },
@@ -176,8 +213,11 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
     script: [
       calls({
         item: {
-          ...{ id: 'mcpr_1', type: 'mcp_approval_request', server_label: 'docs' },
-          ...{ name: 'publish', arguments: '{"page":1}' },
+          id: 'mcpr_1',
+          type: 'mcp_approval_request',
+          server_label: 'docs',
+          name: 'publish',
+          arguments: '{"page":1}',
         },
       }),
       says('Then not.'),
@@ -187,7 +227,8 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
     name: 'shell',
     agent: (sdk, model) =>
       new sdk.Agent({
-        ...{ name: 'Helper', model },
+        name: 'Helper',
+        model,
         tools: [
           sdk.shellTool({
             shell: {
@@ -201,7 +242,9 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
     script: [
       calls({
         item: {
-          ...{ type: 'shell_call', call_id: 'sh_1', status: 'completed' },
+          type: 'shell_call',
+          call_id: 'sh_1',
+          status: 'completed',
           action: { commands: ['ls'], timeout_ms: 1_000, max_output_length: 100 },
         },
       }),
@@ -212,7 +255,8 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
     name: 'apply-patch',
     agent: (sdk, model) =>
       new sdk.Agent({
-        ...{ name: 'Helper', model },
+        name: 'Helper',
+        model,
         tools: [
           sdk.applyPatchTool({
             editor: {
@@ -227,13 +271,17 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
       calls(
         {
           item: {
-            ...{ type: 'apply_patch_call', call_id: 'ap_1', status: 'completed' },
+            type: 'apply_patch_call',
+            call_id: 'ap_1',
+            status: 'completed',
             operation: { type: 'create_file', path: 'a.txt', diff: '+a' },
           },
         },
         {
           item: {
-            ...{ type: 'apply_patch_call', call_id: 'ap_2', status: 'completed' },
+            type: 'apply_patch_call',
+            call_id: 'ap_2',
+            status: 'completed',
             operation: { type: 'delete_file', path: 'b.txt' },
           },
         },
@@ -245,13 +293,21 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
     name: 'computer',
     agent: (sdk, model) =>
       new sdk.Agent({
-        ...{ name: 'Helper', model },
+        name: 'Helper',
+        model,
         tools: [
           sdk.computerTool({
             computer: {
-              ...{ environment: 'browser', dimensions: [10, 10] },
-              ...{ click, doubleClick: click, drag: click, keypress: click, move: click },
-              ...{ scroll: click, type: click, wait: click },
+              environment: 'browser',
+              dimensions: [10, 10],
+              click,
+              doubleClick: click,
+              drag: click,
+              keypress: click,
+              move: click,
+              scroll: click,
+              type: click,
+              wait: click,
               screenshot: async () => PIXEL,
             },
           }),
@@ -260,8 +316,11 @@ export const HOSTED_SCENARIOS: readonly Scenario[] = [
     script: [
       calls({
         item: {
-          ...{ type: 'computer_call', call_id: 'cu_1', status: 'completed' },
-          ...{ action: { type: 'click', x: 1, y: 2, button: 'left' }, pending_safety_checks: [] },
+          type: 'computer_call',
+          call_id: 'cu_1',
+          status: 'completed',
+          action: { type: 'click', x: 1, y: 2, button: 'left' },
+          pending_safety_checks: [],
         },
       }),
       says('Clicked.'),

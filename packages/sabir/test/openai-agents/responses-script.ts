@@ -108,10 +108,15 @@ export function responseEvents(
   }
   const status = incomplete ? 'incomplete' : 'completed';
   const response = {
-    ...{ id, object: 'response', status, output: done },
+    id,
+    object: 'response',
+    status,
+    output: done,
     ...(incomplete && { incomplete_details: { reason: incomplete } }),
     usage: {
-      ...{ input_tokens: 10, output_tokens: 5, total_tokens: 15 },
+      input_tokens: 10,
+      output_tokens: 5,
+      total_tokens: 15,
       input_tokens_details: { cached_tokens: 4 },
       output_tokens_details: { reasoning_tokens: 2 },
     },

@@ -34,39 +34,55 @@ export function toolsOf({ tool }: Sdk) {
   const base = { description: 'A tool.' };
   return {
     weather: tool({
-      ...{ ...base, name: 'weather', parameters: z.object({ city: z.string() }) },
+      ...base,
+      name: 'weather',
+      parameters: z.object({ city: z.string() }),
       execute: async ({ city }) => `21° in ${city}`,
     }),
     find: tool({
-      ...{ ...base, name: 'find', parameters: nothing },
+      ...base,
+      name: 'find',
+      parameters: nothing,
       execute: async () => ({ hits: [1, 2] }),
     }),
     broken: tool({
-      ...{ ...base, name: 'broken', parameters: nothing },
+      ...base,
+      name: 'broken',
+      parameters: nothing,
       execute: async (): Promise<string> => {
         throw new Error('no disk');
       },
     }),
     slow: tool({
-      ...{ ...base, name: 'slow', parameters: nothing, timeoutMs: 5 },
+      ...base,
+      name: 'slow',
+      parameters: nothing,
+      timeoutMs: 5,
       execute: () => new Promise<string>((resolve) => setTimeout(resolve, 200, 'late')),
     }),
     chart: tool({
-      ...{ ...base, name: 'chart', parameters: nothing },
+      ...base,
+      name: 'chart',
+      parameters: nothing,
       execute: async () => ({
-        ...{ type: 'image' as const },
+        type: 'image' as const,
         image: { data: PIXEL, mediaType: 'image/png' },
       }),
     }),
     report: tool({
-      ...{ ...base, name: 'report', parameters: nothing },
+      ...base,
+      name: 'report',
+      parameters: nothing,
       execute: async () => ({
-        ...{ type: 'file' as const },
+        type: 'file' as const,
         file: { url: 'https://files.example/report.pdf', filename: 'report.pdf' },
       }),
     }),
     remove: tool({
-      ...{ ...base, name: 'remove', parameters: path, needsApproval: true },
+      ...base,
+      name: 'remove',
+      parameters: path,
+      needsApproval: true,
       execute: async ({ path: removed }) => `removed ${removed}`,
     }),
   };

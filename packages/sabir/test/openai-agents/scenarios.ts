@@ -154,7 +154,8 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'input-guardrail',
     agent: (sdk, model) =>
       new sdk.Agent({
-        ...{ name: 'Helper', model },
+        name: 'Helper',
+        model,
         inputGuardrails: [
           {
             name: 'manners',
@@ -169,7 +170,8 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'output-guardrail',
     agent: (sdk, model) =>
       new sdk.Agent({
-        ...{ name: 'Helper', model },
+        name: 'Helper',
+        model,
         outputGuardrails: [
           {
             name: 'manners',
@@ -206,7 +208,9 @@ function withExpert(sdk: Sdk, model: Model): Agent {
 
 function guarded(sdk: Sdk) {
   return sdk.tool({
-    ...{ name: 'guarded', description: 'A tool.', parameters: z.object({}) },
+    name: 'guarded',
+    description: 'A tool.',
+    parameters: z.object({}),
     inputGuardrails: [
       sdk.defineToolInputGuardrail({
         name: 'manners',

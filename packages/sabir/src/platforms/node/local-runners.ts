@@ -37,7 +37,8 @@ export function createLocalRunners({ driver, ...options }: LocalRunnersOptions) 
         runner.start();
       } catch (error) {
         options.logger?.error?.('an agent could not be made', {
-          ...{ sessionId, error: withText(error) },
+          sessionId,
+          error: withText(error),
         });
       }
     },

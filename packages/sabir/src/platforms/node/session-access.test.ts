@@ -95,8 +95,13 @@ describe('audit events of a session', () => {
     expect(reported).toEqual([
       { ...anns, action: 'prompt', turnId: 't1' },
       {
-        ...{ ...common, userId: 'vera', role: 'viewer', outcome: 'refused' },
-        ...{ action: 'answer', questionId, code: 'may-only-watch' },
+        ...common,
+        userId: 'vera',
+        role: 'viewer',
+        outcome: 'refused',
+        action: 'answer',
+        questionId,
+        code: 'may-only-watch',
       },
       { ...anns, action: 'answer', questionId, turnId: 't1' },
       { ...anns, action: 'prompt', turnId: 't2' },
@@ -113,7 +118,9 @@ describe('a session stack', () => {
     const audited: AuditEvent[] = [];
     const store = memorySessionStore();
     const stack = await startSessionStack({
-      ...{ store, driver: () => scriptedDriver(), shutdownMs: 0 },
+      store,
+      driver: () => scriptedDriver(),
+      shutdownMs: 0,
       sessions: { limits, timing: { lingerMs: 20 }, onAudit: (event) => audited.push(event) },
       gateway: { timing: { lingerMs: 20 } },
     });

@@ -191,7 +191,8 @@ describe('a prompt', () => {
     ann.send({ type: 'prompt', content: 'text', promptId: 'waits' });
     ann.send({ type: 'prompt', content: 'text', promptId: 'refused' });
     expect(await ann.until(({ type }) => type === 'error')).toMatchObject({
-      ...{ promptId: 'refused', code: 'queue-full' },
+      promptId: 'refused',
+      code: 'queue-full',
     });
     bob.send({ type: 'prompt', content: 'text', promptId: 'others' });
     await bob.until(({ data }) => Object(data).promptId === 'others');

@@ -66,7 +66,8 @@ export function createLimitMetrics(
       return [
         name,
         registry.limit(`sessions.${name}`, {
-          ...{ max: limits[name], isGlobal: name === 'sockets' },
+          max: limits[name],
+          isGlobal: name === 'sockets',
           ...(use && { use }),
         }),
       ];

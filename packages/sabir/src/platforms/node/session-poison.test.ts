@@ -93,7 +93,9 @@ describe('a session with many large messages', () => {
     const store = inFile();
     poison(store);
     const stack = await startSessionStack({
-      ...{ store, driver: () => scriptedDriver(), shutdownMs: 100 },
+      store,
+      driver: () => scriptedDriver(),
+      shutdownMs: 100,
       sessions: { limits: { initBytes: INIT_BYTES } },
     });
     onTestFinished(() => stack.close());
@@ -116,7 +118,8 @@ describe('a session that holds as much as it may', () => {
     await ann.until(({ type }) => type === 'message.finalize');
     ann.send({ type: 'prompt', content: 'x'.repeat(3_000), promptId: 'refused' });
     expect(await ann.until(({ type }) => type === 'error')).toMatchObject({
-      ...{ code: 'session-full', promptId: 'refused' },
+      code: 'session-full',
+      promptId: 'refused',
     });
     expect(chain.store.open('s').turnOfPrompt('refused')).toBeUndefined();
     expect(chain.sessions.metrics.toText()).toContain(
@@ -129,7 +132,8 @@ describe('a session that holds as much as it may', () => {
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'count 5000' });
     expect(await ann.until(({ type }) => type === 'message.finalize')).toMatchObject({
-      ...{ reason: 'error', code: 'session-full' },
+      reason: 'error',
+      code: 'session-full',
     });
   });
 });

@@ -15,7 +15,9 @@ const FOREIGN = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site'
 
 async function startStack(options: Partial<SessionStackOptions> = {}) {
   const stack = await startSessionStack({
-    ...{ store: memorySessionStore(), driver: () => scriptedDriver(), shutdownMs: 100 },
+    store: memorySessionStore(),
+    driver: () => scriptedDriver(),
+    shutdownMs: 100,
     ...options,
   });
   onTestFinished(() => stack.close());

@@ -10,7 +10,9 @@ describe('a session server on Node', () => {
     ann.send({ type: 'prompt', content: 'everything', promptId: 'p1', turnId: 't1' });
     await ann.until(({ type }) => type === 'message.finalize');
     expect(chain.store.open('s').messages().at(-1)).toMatchObject({
-      ...{ id: 't1', role: 'assistant', content: 'See there.' },
+      id: 't1',
+      role: 'assistant',
+      content: 'See there.',
       parts: [
         { type: 'reasoning', text: 'Let me think.' },
         {
@@ -94,7 +96,8 @@ describe('a session server on Node', () => {
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'failhalf', turnId: 't1' });
     expect(await ann.until(({ type }) => type === 'message.finalize')).toMatchObject({
-      ...{ reason: 'error', error: 'It broke.' },
+      reason: 'error',
+      error: 'It broke.',
     });
     ann.send({ type: 'prompt', content: 'text', turnId: 't2' });
     await ann.until(({ type, turnId }) => type === 'message.finalize' && turnId === 't2');

@@ -91,7 +91,8 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       within(timing.hookMs, accessOf(user, sessionId), () => {
         throw new SabirError(HOOK_TIMEOUT);
       }),
-    ...{ accessCheckMs: timing.accessCheckMs, logger },
+    accessCheckMs: timing.accessCheckMs,
+    logger,
   });
   const audit = createAudit(options.onAudit, logger);
   let pendingUpgrades = 0;
@@ -108,7 +109,10 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     const known = agents.get(sessionId);
     if (known) return known;
     const agent = new SessionAgent({
-      ...{ sessionId, storage: store.open(sessionId), timing, limits },
+      sessionId,
+      storage: store.open(sessionId),
+      timing,
+      limits,
       onRunnerWanted: () => queueMicrotask(() => callRunner(sessionId)),
       onLimit: refused,
       onAudit: audit,
@@ -330,7 +334,9 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
 
 function createSocketServer(maxPayload: number): WebSocketServer {
   return new WebSocketServer({
-    ...{ noServer: true, perMessageDeflate: false, maxPayload },
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload,
     // The token is no protocol; the name beside it is.
     handleProtocols: (protocols) => (protocols.has('sabir') ? 'sabir' : false),
   });

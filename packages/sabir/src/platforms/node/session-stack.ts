@@ -115,7 +115,11 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
   let server: RunningServer;
   try {
     server = await serve({
-      ...{ fetch, port, host, shutdownMs, upgrade: sessions.upgrade },
+      fetch,
+      port,
+      host,
+      shutdownMs,
+      upgrade: sessions.upgrade,
       // A pass is as long as the token it stands for, and longer.
       maxHeaderBytes: 64_000,
       ...(logger && { logger }),
@@ -126,7 +130,9 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
   }
   own = `http://${toOwnHost(host)}:${server.port}`;
   const runners = createLocalRunners({
-    ...{ driver, url: own, token: passes.runner },
+    driver,
+    url: own,
+    token: passes.runner,
     ...(logger && { logger }),
   });
   sessions.recover();
@@ -134,7 +140,11 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
 
   let closing: Promise<void> | undefined;
   return {
-    ...{ url: server.url, port: server.port, gateway, sessions, runners },
+    url: server.url,
+    port: server.port,
+    gateway,
+    sessions,
+    runners,
     close() {
       closing ??= (async () => {
         await Promise.all([gateway.close(), sessions.close(shutdownMs)]);

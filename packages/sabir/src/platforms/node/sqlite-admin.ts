@@ -89,7 +89,9 @@ export function openSessionAdmin(options: { file: string; lockTimeoutMs?: number
     sessions(): SessionSummary[] {
       const rows = database.prepare(SESSIONS).all();
       return rows.map(({ id, messages, bytes, updated_at }) => ({
-        ...{ sessionId: toText(id), messages: Number(messages), bytes: Number(bytes) },
+        sessionId: toText(id),
+        messages: Number(messages),
+        bytes: Number(bytes),
         updatedAt: Number(updated_at),
       }));
     },

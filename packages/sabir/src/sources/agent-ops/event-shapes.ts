@@ -1,9 +1,8 @@
 /** Whether an event has what it needs to mean anything, and which dialect it is of. */
+import type { Loose } from '../../core/loose.ts';
 import { isCallState } from './calls.ts';
 import type { TurnEventType } from './events.ts';
 import { isData, isFile, isSource } from './part-shapes.ts';
-
-export type Loose = Record<string, unknown>;
 
 export const isObject = (value: unknown): value is Loose =>
   typeof value === 'object' && value !== null;

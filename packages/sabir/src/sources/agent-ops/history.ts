@@ -1,11 +1,11 @@
 import type { Chunk } from '../../core/chunks.ts';
 import { foldChunks } from '../../core/fold.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { UIMessage, UIMessagePart } from '../../core/message.ts';
 import type { Channel } from '../../core/translator.ts';
 import type { SessionMessage } from './events.ts';
 import { createAgentOpsTranslator } from './translate.ts';
 
-type Loose = Record<string, unknown>;
 /** What the server says of itself beside the messages. */
 type Busy = {
   runnerBusy?: unknown;

@@ -121,7 +121,10 @@ function createLink(rig: ReturnType<typeof createSessionRig>, user: string) {
   }
 
   const session = new LinkedSession({
-    ...{ channel: CHANNEL, approvals: false, pingMs: 1e6, returnMs: 20_000 },
+    channel: CHANNEL,
+    approvals: false,
+    pingMs: 1e6,
+    returnMs: 20_000,
     connect: async (listener) => {
       if (wire.refusals-- > 0) throw new Error('The server is away.');
       // It takes a while, and much can happen in it.
@@ -192,14 +195,27 @@ function createWorld() {
   function ask({ session }: (typeof links)[number], index: number): void {
     const n = asked.length + 1;
     const prompt: Prompt = {
-      ...{ sessionId: 's', chatId: 'c', chatKey: 'k', turnId: `p${n}`, messageId: `t${n}` },
-      ...{ user: { id: 'x' }, text: `Hi ${n}`, attachments: [], messages: [], body: {} },
+      sessionId: 's',
+      chatId: 'c',
+      chatKey: 'k',
+      turnId: `p${n}`,
+      messageId: `t${n}`,
+      user: { id: 'x' },
+      text: `Hi ${n}`,
+      attachments: [],
+      messages: [],
+      body: {},
     };
     const written: Written = { chunks: [], mark: 0, closed: [] };
     const turn = listen(written, session, (sink) => session.prompt(prompt, sink));
     asked.push({
-      ...{ prompt, link: index, turn, written, answers: [] },
-      ...{ isStopped: false, isReleased: false },
+      prompt,
+      link: index,
+      turn,
+      written,
+      answers: [],
+      isStopped: false,
+      isReleased: false,
     });
   }
 
@@ -329,11 +345,15 @@ function checkTurn({ rig }: ReturnType<typeof createWorld>, one: Asked): void {
   const { parts, metadata } = foldChunks(chunks);
   const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
   expect({
-    ...{ text, closed, violations: verifyChunks(chunks) },
+    text,
+    closed,
+    violations: verifyChunks(chunks),
     outcome: Object(metadata).outcome,
   }).toEqual({
     text: rig.storage.messages().find(({ id }) => id === turn?.turnId)?.content ?? '',
-    ...{ closed: [], violations: [], outcome: OUTCOMES[turn?.reason as string] },
+    closed: [],
+    violations: [],
+    outcome: OUTCOMES[turn?.reason as string],
   });
 }
 

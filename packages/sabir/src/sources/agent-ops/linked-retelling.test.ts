@@ -17,7 +17,11 @@ const inQueue = (...promptIds: string[]) => ({
   data: { queue: promptIds.map((promptId, at) => ({ promptId, position: at + 1 })) },
 });
 const message = (parts: unknown[]) => ({
-  ...{ id: 't', role: 'assistant', content: 'Told otherwise.', promptId: 'p', ...WEB },
+  id: 't',
+  role: 'assistant',
+  content: 'Told otherwise.',
+  promptId: 'p',
+  ...WEB,
   parts,
 });
 
@@ -64,7 +68,10 @@ function tell(
   how: { begin: 'prompt' | 'attach'; approvals: boolean },
 ): Told[] {
   const session = new LinkedSession({
-    ...{ channel: WEB, approvals: how.approvals, pingMs: 1e6, returnMs: 1e6 },
+    channel: WEB,
+    approvals: how.approvals,
+    pingMs: 1e6,
+    returnMs: 1e6,
     connect: () => Promise.reject(new Error('There is one connection.')),
     history: async () => [],
   });

@@ -1,4 +1,5 @@
 import { BODY_TOO_LARGE, RUN_FAILED, UPSTREAM_DROPPED } from '../../core/errors.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
 import type { Channel } from '../../core/translator.ts';
@@ -44,8 +45,6 @@ type Turn = {
   wantsStop: boolean;
   isClosed: boolean;
 };
-
-type Loose = Record<string, unknown>;
 
 const DROPPED: TurnOutcome = {
   status: 'failed',
@@ -140,13 +139,24 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     const { channel: usual, approvals } = this.#options;
     const { turnId: promptId, messageId, errorText, channel = usual } = prompt;
     const turn: Turn = {
-      ...{ prompt, channel, sink, turnId: messageId, lastSeq: 0, answers: [] },
+      prompt,
+      channel,
+      sink,
+      turnId: messageId,
+      lastSeq: 0,
+      answers: [],
       isCatchingUp: false,
       translator: createAgentOpsTranslator({
-        ...{ dialect: 'v2', promptId, messageId, approvals, mayHaveWaited },
+        dialect: 'v2',
+        promptId,
+        messageId,
+        approvals,
+        mayHaveWaited,
         ...(errorText && { errorText }),
       }),
-      ...{ wantsStop: false, isClosed: false, accepted: Promise.withResolvers<void>() },
+      wantsStop: false,
+      isClosed: false,
+      accepted: Promise.withResolvers<void>(),
     };
     const refusal = this.isClosed ? DROPPED : refusalOf(prompt);
     if (refusal) queueMicrotask(() => this.#close(turn, refusal));
@@ -159,7 +169,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     }
     const isQueued = () => this.#isQueued(turn);
     return {
-      ...{ translator: turn.translator, accepted: turn.accepted.promise },
+      translator: turn.translator,
+      accepted: turn.accepted.promise,
       get isQueued() {
         return isQueued();
       },

@@ -1,7 +1,6 @@
+import type { Loose } from '../../core/loose.ts';
 import type { SessionStatus } from './events.ts';
 import type { TurnFinder } from './turn-finder.ts';
-
-type Loose = Record<string, unknown>;
 
 /**
  * The turn of a prompt, on the socket of a server that says which prompt each turn answers: nothing

@@ -1,8 +1,8 @@
+import type { Loose } from '../../core/loose.ts';
+
 /** What may differ between two deltas of a turn, in either dialect. */
 const TEXT_KEYS = ['delta', 'content'] as const;
 type TextKey = (typeof TEXT_KEYS)[number];
-type Loose = Record<string, unknown>;
-
 /**
  * A delta's bytes around its text, and what it says beside it. Where it ends with its place in the
  * turn, that number stands behind `after`, with a brace behind it.

@@ -1,8 +1,8 @@
 /** Whether a part that only our own server has is what it should be, and what it is as a chunk. */
-import type { FileChunk, SourceDocumentChunk, SourceUrlChunk } from '../../core/chunks.ts';
-import type { DataState, FileState, SourceState } from './events.ts';
 
-type Loose = Record<string, unknown>;
+import type { FileChunk, SourceDocumentChunk, SourceUrlChunk } from '../../core/chunks.ts';
+import type { Loose } from '../../core/loose.ts';
+import type { DataState, FileState, SourceState } from './events.ts';
 
 const isString = (value: unknown): value is string => typeof value === 'string';
 const isMissing = (value: unknown) => value === undefined || value === null;

@@ -1,10 +1,9 @@
+import type { Loose } from '../../core/loose.ts';
 import type { Usage } from '../../core/outcome.ts';
 import { isCallState } from './calls.ts';
 import type { AgentOpsQuestion, MessagePart, SessionMessage } from './events.ts';
 import type { Problem } from './outcomes.ts';
 import { isData, isFile, isSource } from './part-shapes.ts';
-
-type Loose = Record<string, unknown>;
 
 /** What a snapshot says. */
 type Snapshot = {

@@ -1,10 +1,11 @@
 import { toShownText } from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { MessageMetadata, TurnOutcome, Usage } from '../../core/outcome.ts';
 import { toSafeLogger } from '../../core/safe-logger.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
 import { DOMAIN_EVENTS } from './domain-events.ts';
-import { isNamed, isObject, isString, type Loose, otherTypes, SHAPES } from './event-shapes.ts';
+import { isNamed, isObject, isString, otherTypes, SHAPES } from './event-shapes.ts';
 import type {
   AgentOpsDataTypes,
   AgentOpsEvent,

@@ -1,3 +1,4 @@
+import type { Loose } from '../../core/loose.ts';
 import type { Channel } from '../../core/translator.ts';
 import type { AgentOpsEvent, Place, SessionMessage, SessionStatus } from './events.ts';
 
@@ -53,8 +54,6 @@ export type Sighting =
   | 'ours'
   /** Of another turn. */
   | 'foreign';
-
-type Loose = Record<string, unknown>;
 
 /**
  * Which of a session's turns is the one that answers our prompt.

@@ -133,7 +133,8 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
       const common = { channel, approvals, pingMs, history };
       const session = gate.isLinked
         ? new LinkedSession({
-            ...{ ...common, returnMs },
+            ...common,
+            returnMs,
             connect: async (listener, until) =>
               connect(forTurns(await targetOf(user, where)), listener, until),
           })

@@ -41,7 +41,8 @@ describe.each([AI_SDK_6_0_9, AI_SDK_6, AI_SDK_7])('a tool of $name that needs ap
       await until(() => turn.questions.length === 1);
       expect(turn.questions).toEqual([
         {
-          ...{ text: 'Use the tool “pay” with {"eur":5}?', options: ['Approve', 'Deny'] },
+          text: 'Use the tool “pay” with {"eur":5}?',
+          options: ['Approve', 'Deny'],
           callId: 'c1',
         },
       ]);

@@ -21,8 +21,11 @@ import type { DriverPrompt } from '../../turns/agent.ts';
 import { type AiSdkModelOptions, aiSdkDriver } from './agent.ts';
 
 const USAGE = {
-  ...{ inputTokens: 3, outputTokens: 4, totalTokens: 7 },
-  ...{ reasoningTokens: 2, cachedInputTokens: 1 },
+  inputTokens: 3,
+  outputTokens: 4,
+  totalTokens: 7,
+  reasoningTokens: 2,
+  cachedInputTokens: 1,
 };
 
 describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
@@ -143,16 +146,23 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
   it('gives sources and files', async () => {
     const source = { type: 'source', sourceType: 'url', id: 's1', url: 'https://example.com' };
     const document = {
-      ...{ type: 'source', sourceType: 'document', id: 's2', mediaType: 'text/plain' },
-      ...{ title: 'Notes', filename: 'notes.txt' },
+      type: 'source',
+      sourceType: 'document',
+      id: 's2',
+      mediaType: 'text/plain',
+      title: 'Notes',
+      filename: 'notes.txt',
     };
     const { turn } = play([[source, document, release.file('image/png', 'AAAA'), ...say('See.')]]);
     await turn.done;
     expect(turn.events.slice(0, 3)).toEqual([
       { type: 'source', sourceId: 's1', url: 'https://example.com' },
       {
-        ...{ type: 'source', sourceId: 's2', mediaType: 'text/plain' },
-        ...{ title: 'Notes', filename: 'notes.txt' },
+        type: 'source',
+        sourceId: 's2',
+        mediaType: 'text/plain',
+        title: 'Notes',
+        filename: 'notes.txt',
       },
       { type: 'file', url: 'data:image/png;base64,AAAA', mediaType: 'image/png' },
     ]);
@@ -161,7 +171,8 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
   it('stops after so many steps', async () => {
     const again = (id: string) => callTool(id, 'lookup', { q: id });
     const { turn, calls } = play([again('a'), again('b'), again('c')], {
-      ...{ tools: { lookup }, maxSteps: 2 },
+      tools: { lookup },
+      maxSteps: 2,
     });
     await turn.done;
     expect(calls).toHaveLength(2);
@@ -171,9 +182,11 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
   it('fails with the words of the provider, and with nothing of the request', async () => {
     const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     const error = release.error('Too many requests.', {
-      ...{ url: 'https://api.example.com', statusCode: 429 },
+      url: 'https://api.example.com',
+      statusCode: 429,
       requestBodyValues: { secret: 'sk-secret', messages: ['Hi'] },
-      ...{ responseHeaders: { 'retry-after-ms': '1', key: 'sk-secret' }, isRetryable: true },
+      responseHeaders: { 'retry-after-ms': '1', key: 'sk-secret' },
+      isRetryable: true,
     });
     const { turn } = play([error, error], { settings: { maxRetries: 1 } });
     const thrown = await turn.done.catch((reason: unknown) => reason);
@@ -294,7 +307,8 @@ describe('the SDK', () => {
   it('is the one that is installed, where none is given', async () => {
     const driver = aiSdkDriver({ model });
     await driver.start?.({
-      ...{ sessionId: 's', emit: () => undefined },
+      sessionId: 's',
+      emit: () => undefined,
       signal: new AbortController().signal,
     });
     const turn = runPrompt(driver, 'Hi');

@@ -152,7 +152,9 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Driv
       if (signal.aborted) return;
       result = await call();
       const stream = result.toUIMessageStream({
-        ...{ sendSources: true, onError: toToolErrorText, messageMetadata: see },
+        sendSources: true,
+        onError: toToolErrorText,
+        messageMetadata: see,
       });
       for await (const chunk of readUntilAborted<Chunk>(() => stream, signal)) {
         if (chunk.type === 'error') throw failure ?? chunk.errorText;
@@ -178,7 +180,9 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Driv
   async function goOn(approvals: Approval[]): Promise<void> {
     const said = (await result?.responseMessages) ?? (await result?.response)?.messages ?? [];
     const content = approvals.map(({ approvalId, approved, reason, providerExecuted }) => ({
-      ...{ type: 'tool-approval-response', approvalId, approved },
+      type: 'tool-approval-response',
+      approvalId,
+      approved,
       ...(reason && { reason }),
       ...(providerExecuted && { providerExecuted }),
     }));

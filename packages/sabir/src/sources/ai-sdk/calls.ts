@@ -1,5 +1,5 @@
 import type { OpenTool, ToolCallOptions } from '../../core/accumulator-core.ts';
-import type { Wire } from '../../core/chunk-shapes.ts';
+import type { Loose } from '../../core/loose.ts';
 
 type State =
   | OpenTool['phase']
@@ -32,7 +32,7 @@ export function createCalls() {
     withdrawn.clear();
   }
 
-  function takeInput(chunk: Wire, id: string, state: State): Wire | undefined {
+  function takeInput(chunk: Loose, id: string, state: State): Loose | undefined {
     const known = calls.get(id);
     if (known && (hasEnded(known) || known.step !== step)) return undefined;
     const taken = known ? asBegun(chunk, known) : chunk;
@@ -43,7 +43,7 @@ export function createCalls() {
     return taken;
   }
 
-  function takeOutput(chunk: Wire, id: string): Wire | undefined {
+  function takeOutput(chunk: Loose, id: string): Loose | undefined {
     const call = calls.get(id);
     const { type } = chunk;
     if (!call || call.state === 'withdrawn') return undefined;
@@ -61,7 +61,7 @@ export function createCalls() {
     return type === 'tool-output-error' ? withFlag(taken, call) : taken;
   }
 
-  function takeRequest(chunk: Wire, call: Call): Wire | undefined {
+  function takeRequest(chunk: Loose, call: Call): Loose | undefined {
     const approvalId = chunk.approvalId as string;
     const asker = approvals.get(approvalId);
     if (asker && asker !== call) return undefined;
@@ -72,7 +72,7 @@ export function createCalls() {
     return chunk;
   }
 
-  function takeResponse(chunk: Wire): Wire | undefined {
+  function takeResponse(chunk: Loose): Loose | undefined {
     const call = approvals.get(chunk.approvalId as string);
     if (!call || call.state === 'withdrawn' || hasEnded(call)) return undefined;
     call.state = 'called';
@@ -86,7 +86,7 @@ export function createCalls() {
       if (call?.state === 'approval') call.state = 'called';
     },
     /** The chunk, or a copy that fits the call it belongs to; undefined if no client could take it. */
-    take(chunk: Wire): Wire | undefined {
+    take(chunk: Loose): Loose | undefined {
       const type = chunk.type as string;
       if (type === 'tool-approval-response') return takeResponse(chunk);
       const id = chunk.toolCallId as string;
@@ -129,7 +129,7 @@ function hasEnded({ state }: Call): boolean {
   return state === 'ended' || state === 'refused';
 }
 
-function flagsOf({ providerExecuted, dynamic }: Wire): ToolCallOptions {
+function flagsOf({ providerExecuted, dynamic }: Loose): ToolCallOptions {
   const flags: ToolCallOptions = {};
   if (typeof providerExecuted === 'boolean') flags.providerExecuted = providerExecuted;
   if (typeof dynamic === 'boolean') flags.dynamic = dynamic;
@@ -137,13 +137,13 @@ function flagsOf({ providerExecuted, dynamic }: Wire): ToolCallOptions {
 }
 
 /** A client finds the part of a call by its name and its flag: it keeps those it began with. */
-function asBegun(chunk: Wire, call: Call): Wire {
+function asBegun(chunk: Loose, call: Call): Loose {
   const flagged = withFlag(chunk, call);
   if (call.flags.dynamic || chunk.toolName === call.name) return flagged;
   return { ...flagged, toolName: call.name };
 }
 
-function withFlag(chunk: Wire, { flags }: Call): Wire {
+function withFlag(chunk: Loose, { flags }: Call): Loose {
   const dynamic = flags.dynamic === true;
   return dynamic === (chunk.dynamic === true) ? chunk : { ...chunk, dynamic };
 }

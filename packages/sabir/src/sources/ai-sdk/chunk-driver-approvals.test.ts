@@ -44,7 +44,8 @@ describe('approval', () => {
     expect(turn.questions).toEqual([
       {
         text: 'Use the tool “pay” with {"eur":5}?',
-        ...{ options: ['Approve', 'Deny'], callId: 'c' },
+        options: ['Approve', 'Deny'],
+        callId: 'c',
       },
     ]);
     const about = { approvalId: 'a', callId: 'c', toolName: 'pay', input: { eur: 5 } };

@@ -124,7 +124,9 @@ describe('what becomes of a chunk', () => {
       { type: 'data', name: 'plan', data: null, transient: true },
       { type: 'data', name: 'custom', data: { kind: 'acme.note' } },
       {
-        ...{ type: 'data', name: 'steering-message', id: 'm2' },
+        type: 'data',
+        name: 'steering-message',
+        id: 'm2',
         data: { parts: [{ type: 'text', text: 'Faster' }] },
       },
     ]);
@@ -164,7 +166,9 @@ describe('what becomes of a chunk', () => {
       { type: 'text', delta: 'x' },
       { type: 'usage', usage: { inputTokens: 2 } },
       {
-        ...{ type: 'data', name: 'message-metadata', id: 'message-metadata' },
+        type: 'data',
+        name: 'message-metadata',
+        id: 'message-metadata',
         data: { model: 'm', cost: { eur: 1 }, finishReason: 'length' },
       },
     ]);

@@ -125,7 +125,9 @@ async function* answerPrompt(
       const call = reader.call(callId);
       const { answerBy, expiresAt } = terms.get(callId) ?? {};
       const answer = prompt.ask({
-        ...{ text: toQuestion(call), options: [...CHOICES], callId },
+        text: toQuestion(call),
+        options: [...CHOICES],
+        callId,
         // Whatever it is: what cannot be understood is the owner's.
         ...(answerBy !== undefined && { answerBy: answerBy as AnswerBy }),
         ...(typeof expiresAt === 'number' && { expiresInMs: expiresAt - Date.now() }),
@@ -176,7 +178,10 @@ async function decide({ approvalId, callId, call, answer }: Asked): Promise<Appr
 /** As the client of a later major has it when it answers. */
 function toMessage(approvals: Approval[], { turnId }: DriverPrompt): UIMessage {
   const parts = approvals.map(({ approvalId: id, callId, toolName, input, approved, reason }) => ({
-    ...{ type: `tool-${toolName}`, toolCallId: callId, state: 'approval-responded', input },
+    type: `tool-${toolName}`,
+    toolCallId: callId,
+    state: 'approval-responded',
+    input,
     approval: { id, approved, ...(reason && { reason }) },
   }));
   return { id: turnId, role: 'assistant', parts: parts as unknown as UIMessage['parts'] };

@@ -1,5 +1,6 @@
-import { isObject, shapeOf, targetOf, type Wire } from '../../core/chunk-shapes.ts';
+import { shapeOf, targetOf } from '../../core/chunk-shapes.ts';
 import { toJsonSafe } from '../../core/json.ts';
+import { isObject, type Loose } from '../../core/loose.ts';
 import { mergeMetadata } from '../../core/merge-metadata.ts';
 import type { Usage } from '../../core/outcome.ts';
 import type { DriverEvent } from '../../turns/agent.ts';
@@ -75,7 +76,7 @@ export function createChunkReader() {
     }
   }
 
-  function readText(kind: 'text' | 'reasoning', verb: string, chunk: Wire): void {
+  function readText(kind: 'text' | 'reasoning', verb: string, chunk: Loose): void {
     const open = blocks[kind];
     const id = chunk.id as string;
     const block = open.get(id) ?? { held: '', hasEnded: false };
@@ -106,7 +107,7 @@ export function createChunkReader() {
     else say({ ...ended, status: 'error' in end ? 'error' : 'completed', ...end });
   }
 
-  function readInput(type: string, chunk: Wire): void {
+  function readInput(type: string, chunk: Loose): void {
     const callId = chunk.toolCallId as string;
     const call = callOf(callId);
     if (type === 'tool-input-delta') {
@@ -136,7 +137,7 @@ export function createChunkReader() {
     }
   }
 
-  function readOutput(type: string, chunk: Wire): void {
+  function readOutput(type: string, chunk: Loose): void {
     const callId = chunk.toolCallId as string;
     const call = callOf(callId);
     if (type === 'tool-output-error') {
@@ -151,7 +152,7 @@ export function createChunkReader() {
     }
   }
 
-  function readMetadata({ messageMetadata, finishReason }: Wire): void {
+  function readMetadata({ messageMetadata, finishReason }: Loose): void {
     metadata = mergeMetadata(metadata, messageMetadata);
     if (CUT_SHORT.includes(finishReason as string)) {
       metadata = mergeMetadata(metadata, { finishReason });
@@ -178,15 +179,17 @@ export function createChunkReader() {
     beginStep();
   }
 
-  function readData(name: string, { id, data, transient }: Wire): void {
+  function readData(name: string, { id, data, transient }: Loose): void {
     say({
-      ...{ type: 'data', name, data: toJsonSafe(data) },
+      type: 'data',
+      name,
+      data: toJsonSafe(data),
       ...(typeof id === 'string' && { id }),
       ...(transient === true && { transient }),
     });
   }
 
-  function readSource(type: string, chunk: Wire): void {
+  function readSource(type: string, chunk: Loose): void {
     const { sourceId, url, title, mediaType, filename } = chunk as Record<string, string>;
     const source = { type: 'source' as const, sourceId: sourceId as string };
     if (type === 'source-url') {
@@ -198,7 +201,7 @@ export function createChunkReader() {
     }
   }
 
-  function read(type: string, chunk: Wire): void {
+  function read(type: string, chunk: Loose): void {
     const [kind = '', verb = ''] = type.split('-');
     if (type === 'file' || type === 'reasoning-file') {
       say({ type: 'file', url: chunk.url as string, mediaType: chunk.mediaType as string });
@@ -266,7 +269,7 @@ export function createChunkReader() {
 }
 
 /** Whether it has what its type needs. In process a value may be `undefined`, which JSON knows not. */
-function isChunk(value: unknown): value is Wire {
+function isChunk(value: unknown): value is Loose {
   if (!isObject(value) || typeof value.type !== 'string') return false;
   const shape = shapeOf(value.type);
   return (

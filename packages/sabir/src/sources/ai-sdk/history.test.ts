@@ -23,8 +23,12 @@ describe.each(AI_SDK_RELEASES)('what a model of $name is told', (release) => {
 
   const question = { role: 'user' as const, parts: [{ type: 'text', text: 'Hi' }] };
   const tool = {
-    ...{ type: 'tool-lookup', toolCallId: 'c1', input: { q: 'x' }, providerExecuted: true },
-    ...{ state: 'output-available', output: 'found x' },
+    type: 'tool-lookup',
+    toolCallId: 'c1',
+    input: { q: 'x' },
+    providerExecuted: true,
+    state: 'output-available',
+    output: 'found x',
   };
   const outline = (said: Said[]) =>
     said.map(({ role, content }) => `${role}: ${content.map(({ type }) => type).join(' ')}`);

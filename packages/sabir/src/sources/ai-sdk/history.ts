@@ -1,9 +1,7 @@
-import { isObject } from '../../core/chunk-shapes.ts';
 import { allowsFile, checkFiles, type FileUrls } from '../../core/file-urls.ts';
+import { isObject, type Loose } from '../../core/loose.ts';
 import type { UIMessage, UIMessagePart } from '../../core/message.ts';
 import type { DriverPrompt } from '../../turns/agent.ts';
-
-type Loose = Record<string, unknown>;
 
 const DENIED = 'It was not approved.';
 const isString = (value: unknown): value is string => typeof value === 'string';
@@ -55,7 +53,9 @@ function toSayablePart(part: Loose, fileUrls: FileUrls | undefined): UIMessagePa
 function toSettledCall(part: Loose): UIMessagePart[] {
   const { type, toolName, toolCallId, state, input, output, errorText, preliminary } = part;
   const call = {
-    ...{ type, toolCallId, input: input ?? {} },
+    type,
+    toolCallId,
+    input: input ?? {},
     ...(type === 'dynamic-tool' && { toolName }),
   };
   if (state === 'output-available' && preliminary !== true) {

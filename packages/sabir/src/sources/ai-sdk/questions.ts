@@ -1,6 +1,6 @@
-import { isObject, type Wire } from '../../core/chunk-shapes.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import { QUESTION_EXPIRED, SabirError } from '../../core/errors.ts';
+import { isObject, type Loose } from '../../core/loose.ts';
 
 type End = { status: 'answered'; answer: unknown } | { status: 'expired' };
 
@@ -12,7 +12,7 @@ export function createQuestions(show: (chunk: Chunk) => void) {
   const ends = new Map<string, End>();
   const waiting = new Map<string, PromiseWithResolvers<unknown>>();
   /** What viewers see of a question that is open for them. */
-  const shown = new Map<string, Wire>();
+  const shown = new Map<string, Loose>();
   let isOver = false;
   let reason: unknown;
 

@@ -168,7 +168,9 @@ describe('tool calls', () => {
 
   it('wait for no approval that has its answer: a client would send that for ever', () => {
     const question = (status: string): Chunk => ({
-      ...{ type: 'data-question', id: 'a', data: { questionId: 'a', status } },
+      type: 'data-question',
+      id: 'a',
+      data: { questionId: 'a', status },
     });
     const request: Chunk = { type: 'tool-approval-request', approvalId: 'a', toolCallId: 'c' };
     const finish: Chunk = { type: 'finish' };

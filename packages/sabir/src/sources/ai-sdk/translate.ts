@@ -1,10 +1,11 @@
 import { createAccumulatorCore } from '../../core/accumulator-core.ts';
-import { isObject, shapeOf, type Wire } from '../../core/chunk-shapes.ts';
+import { shapeOf } from '../../core/chunk-shapes.ts';
 import type { Chunk, ReasoningDeltaChunk, TextDeltaChunk } from '../../core/chunks.ts';
 import { createDowngrade } from '../../core/downgrade.ts';
 import { toShownText } from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
 import { toJsonSafe } from '../../core/json.ts';
+import { isObject, type Loose } from '../../core/loose.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
 import { createCalls } from './calls.ts';
@@ -35,7 +36,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   const calls = createCalls();
   const ended = new Set<string>();
   /** Questions nobody has answered, by the ids of their parts. */
-  const questions = new Map<string, Wire>();
+  const questions = new Map<string, Loose>();
   const fit = createDowngrade(7);
   let out: Chunk[] = [];
   let isStarted = false;
@@ -50,9 +51,9 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   /** An ordinary delta of an open text needs no second look. */
   function isPlainDelta(event: unknown): event is TextDeltaChunk | ReasoningDeltaChunk {
     try {
-      const { type } = event as Wire;
+      const { type } = event as Loose;
       if (type !== 'text-delta' && type !== 'reasoning-delta') return false;
-      const { id, delta } = event as Wire;
+      const { id, delta } = event as Loose;
       if (typeof id !== 'string' || typeof delta !== 'string') return false;
       const state = (type === 'text-delta' ? texts.text : texts.reasoning).get(id);
       if (!state || state.isCut || Object.getPrototypeOf(event) !== Object.prototype) return false;
@@ -64,14 +65,14 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
     }
   }
 
-  function start(chunk: Wire = { type: 'start' }): void {
+  function start(chunk: Loose = { type: 'start' }): void {
     isStarted = true;
     const messageId = chunk.messageId || options.messageId || createId();
     write(chunk.messageId === messageId ? chunk : { ...chunk, messageId });
   }
 
   /** A copy: a source may go on writing into what it gave, and a log tells it again later. */
-  function write(chunk: Wire): void {
+  function write(chunk: Loose): void {
     out.push(copyOf(chunk) as Chunk);
   }
 
@@ -96,7 +97,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   }
 
   /** True where the chunk is taken as it is. */
-  function takeText(kind: Block, chunk: Wire): boolean {
+  function takeText(kind: Block, chunk: Loose): boolean {
     const open = texts[kind];
     const id = chunk.id as string;
     const state = open.get(id);
@@ -125,12 +126,12 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   }
 
   /** Metadata is merged into what was there, which only an object can be. */
-  function takeMetadata(chunk: Wire): Wire {
+  function takeMetadata(chunk: Loose): Loose {
     const { messageMetadata, ...rest } = chunk;
     return messageMetadata == null || isObject(messageMetadata) ? chunk : rest;
   }
 
-  function seeQuestion(chunk: Wire): void {
+  function seeQuestion(chunk: Loose): void {
     const { id, data } = chunk;
     if (!isObject(data)) return;
     const key = id ?? data.questionId;
@@ -143,7 +144,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   }
 
   /** True where the chunk is taken as it is. */
-  function take(type: string, chunk: Wire): boolean {
+  function take(type: string, chunk: Loose): boolean {
     if (type.startsWith('text-')) return takeText('text', chunk);
     if (type.startsWith('reasoning-') && type !== 'reasoning-file') {
       return takeText('reasoning', chunk);
@@ -225,9 +226,9 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   }
 
   /** What is wrong with the chunk, if something is. */
-  function read(event: unknown, given: Wire, type: string): keyof TranslatorStats | undefined {
+  function read(event: unknown, given: Loose, type: string): keyof TranslatorStats | undefined {
     if (shapeOf(type) === undefined) return 'unknown';
-    const fitted = fit(given as Chunk)[0] as Wire | undefined;
+    const fitted = fit(given as Chunk)[0] as Loose | undefined;
     if (!fitted) return 'malformed';
     let isSound = given === event && isSame(given, fitted);
     if (!isStarted && type === 'start') {
@@ -289,10 +290,10 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
  * The chunk itself where JSON can carry it, else a copy in which it can; field by field, so that
  * one bad value costs no more than itself.
  */
-function toPlain(event: unknown): Wire | undefined {
+function toPlain(event: unknown): Loose | undefined {
   if (!isObject(event)) return undefined;
   if (toJsonSafe(event) === event) return event;
-  const copy: Wire = {};
+  const copy: Loose = {};
   for (const key of Object.keys(event)) {
     if (key === '__proto__' || key === 'constructor') continue;
     let value: unknown = UNREADABLE;
@@ -306,7 +307,7 @@ function toPlain(event: unknown): Wire | undefined {
   return copy;
 }
 
-function copyOf(chunk: Wire): Wire {
+function copyOf(chunk: Loose): Loose {
   try {
     return structuredClone(chunk);
   } catch {
@@ -316,7 +317,7 @@ function copyOf(chunk: Wire): Wire {
 }
 
 /** Whether all that was said is still there; a field without a value says nothing. */
-function isSame(given: Wire, fitted: Wire): boolean {
+function isSame(given: Loose, fitted: Loose): boolean {
   if (given === fitted) return true;
   for (const key of Object.keys(given)) {
     if (given[key] !== undefined && given[key] !== fitted[key]) return false;

@@ -187,7 +187,13 @@ function startTurn(
     const { user, text, attachments, messages, body, traceparent } = prompt;
     const ids = { sessionId, chatId, chatKey, turnId, messageId };
     const asked = {
-      ...{ ...ids, isRestored, user, text, attachments, messages, body },
+      ...ids,
+      isRestored,
+      user,
+      text,
+      attachments,
+      messages,
+      body,
       ...(traceparent && { traceparent }),
     };
     const chunks = await handler({ ...asked, signal, answer: questions.wait });

@@ -214,9 +214,17 @@ describe.each(SDKS)('a run of Agents SDK $version that waits when its process en
     });
     const answer = Promise.withResolvers<unknown>();
     const turn = {
-      ...{ chatKey: 'k', messageId: 'm', isRestored: false, user: { id: 'carl' } },
-      ...{ sessionId: 's1', chatId: 'c1', text: 'go', messages: [], body: {} },
-      ...{ signal: new AbortController().signal, answer: () => answer.promise },
+      chatKey: 'k',
+      messageId: 'm',
+      isRestored: false,
+      user: { id: 'carl' },
+      sessionId: 's1',
+      chatId: 'c1',
+      text: 'go',
+      messages: [],
+      body: {},
+      signal: new AbortController().signal,
+      answer: () => answer.promise,
     };
     const chunks = turns.answer(turn);
     for (let next = chunks.next(); ; next = chunks.next()) {

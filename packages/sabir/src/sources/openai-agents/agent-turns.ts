@@ -280,7 +280,10 @@ export function createAgentTurns(options: AgentTurnsOptions) {
         const { question, agent: _, ...shared } = options;
         const { state, said = [] } = restored ?? {};
         translator = createOpenAIAgentsTranslator({
-          ...{ ...shared, agent: agent.name, messageId, approvals: true },
+          ...shared,
+          agent: agent.name,
+          messageId,
+          approvals: true,
           ...(question && { question: (request) => question(request, turn) }),
           ...(restored && { message: foldChunks(said) }),
         });

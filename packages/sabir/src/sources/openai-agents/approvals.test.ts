@@ -22,7 +22,8 @@ describe('what an answer means', () => {
 
   it('takes what a client says of an approval, where only true is a yes', () => {
     expect(toDecision({ approved: true, reason: 'Fine.' })).toEqual({
-      ...{ approved: true, reason: 'Fine.' },
+      approved: true,
+      reason: 'Fine.',
     });
     expect(toDecision({ approved: false, reason: '' })).toEqual({ approved: false });
     expect(toDecision({ approved: 'true', reason: 5 })).toEqual({ approved: false });

@@ -1,6 +1,6 @@
 import type { MessageAccumulator } from '../../core/accumulator.ts';
-import { isObject } from '../../core/chunk-shapes.ts';
 import { type Decision, toDecision } from '../../core/decision.ts';
+import { isObject } from '../../core/loose.ts';
 import type {
   ApprovalRequest,
   OpenAIAgentsDataTypes,

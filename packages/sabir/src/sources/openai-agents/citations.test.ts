@@ -11,7 +11,10 @@ describe('citations', () => {
     const citation = { type: 'url_citation', url: 'https://a.example/', title: 'A' };
     expect(read({ ...citation, start_index: 0, end_index: 5 }, citation)).toEqual([
       {
-        ...{ type: 'source-url', sourceId: 'source-1', url: 'https://a.example/', title: 'A' },
+        type: 'source-url',
+        sourceId: 'source-1',
+        url: 'https://a.example/',
+        title: 'A',
         providerMetadata: { openai: { startIndex: 0, endIndex: 5 } },
       },
       undefined,
@@ -25,7 +28,10 @@ describe('citations', () => {
     const inner = { url: 'https://a.example/', title: 'A', start_index: 1, end_index: 2 };
     expect(read({ type: 'url_citation', url_citation: inner })).toEqual([
       {
-        ...{ type: 'source-url', sourceId: 'source-1', url: 'https://a.example/', title: 'A' },
+        type: 'source-url',
+        sourceId: 'source-1',
+        url: 'https://a.example/',
+        title: 'A',
         providerMetadata: { openai: { startIndex: 1, endIndex: 2 } },
       },
     ]);
@@ -38,13 +44,20 @@ describe('citations', () => {
     const file = { type: 'file_citation', file_id: 'f', filename: 'a.pdf', index: 3 };
     expect(read(file, { ...file, filename: 'b.pdf' }, { filename: 'c.pdf', title: 'C' })).toEqual([
       {
-        ...{ type: 'source-document', sourceId: 'source-1', mediaType: 'text/plain' },
-        ...{ title: 'a.pdf', filename: 'a.pdf', providerMetadata: { openai: { fileId: 'f' } } },
+        type: 'source-document',
+        sourceId: 'source-1',
+        mediaType: 'text/plain',
+        title: 'a.pdf',
+        filename: 'a.pdf',
+        providerMetadata: { openai: { fileId: 'f' } },
       },
       undefined,
       {
-        ...{ type: 'source-document', sourceId: 'source-2', mediaType: 'text/plain' },
-        ...{ title: 'C', filename: 'c.pdf' },
+        type: 'source-document',
+        sourceId: 'source-2',
+        mediaType: 'text/plain',
+        title: 'C',
+        filename: 'c.pdf',
       },
     ]);
   });

@@ -1,5 +1,6 @@
 import type { SourceDocumentChunk, SourceUrlChunk } from '../../core/chunks.ts';
-import { isLoose, type Loose, textOf } from './events.ts';
+import type { Loose } from '../../core/loose.ts';
+import { isLoose, textOf } from './events.ts';
 
 /**
  * Citations → sources, each once: the same one is told while the text streams, with the finished

@@ -2,12 +2,11 @@
  * What a run of the OpenAI Agents SDK says, declared structurally: the SDK is not a dependency, and
  * its versions differ only in fields that are optional here.
  */
+
 import type { Decision } from '../../core/decision.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { UIMessage, UITools } from '../../core/message.ts';
 import type { MessageMetadata } from '../../core/outcome.ts';
-
-/** An object of somebody else's making, whose fields are looked at one by one. */
-export type Loose = { readonly [field: string]: unknown };
 
 export type NamedAgent = { readonly name: string };
 

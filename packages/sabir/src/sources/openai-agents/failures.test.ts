@@ -17,7 +17,9 @@ function endWith(error: unknown, options: OpenAIAgentsOptions = {}, events: unkn
   const shown = chunks.find((chunk) => chunk.type === 'error')?.errorText;
   const last = chunks.at(-1);
   return {
-    ...{ shown, parts: outline({ parts }), metadata },
+    shown,
+    parts: outline({ parts }),
+    metadata,
     finishReason: last?.type === 'finish' ? last.finishReason : undefined,
   };
 }
@@ -66,7 +68,8 @@ describe('a run that throws', () => {
   it('shows another error in its own words, without stack and paths', () => {
     const error = new Error('No key in /home/me/app/.env\n    at run (/home/me/app/run.js:1:2)');
     expect(endWith(error)).toMatchObject({
-      ...{ shown: 'No key in …', metadata: { outcome: 'failed', code: 'run-failed' } },
+      shown: 'No key in …',
+      metadata: { outcome: 'failed', code: 'run-failed' },
     });
     expect(endWith('plain words').shown).toBe('plain words');
     expect(endWith(null).shown).toBe('The agent could not finish its answer.');
@@ -85,7 +88,9 @@ describe('a run that throws', () => {
   it('ends as stopped where somebody stopped it', () => {
     const { shown, metadata, finishReason } = endWith(thrown('AbortError'), {}, [says('a')]);
     expect({ shown, metadata, finishReason }).toEqual({
-      ...{ shown: undefined, metadata: { outcome: 'stopped' }, finishReason: 'other' },
+      shown: undefined,
+      metadata: { outcome: 'stopped' },
+      finishReason: 'other',
     });
   });
 
@@ -107,7 +112,9 @@ describe('a run that throws', () => {
     const response = { incomplete_details: { reason: 'max_output_tokens' } };
     const cut = model({ type: 'response.incomplete', response });
     expect(endWith(error, {}, [says('Half'), cut])).toMatchObject({
-      ...{ shown: undefined, finishReason: 'length', metadata: { outcome: 'finished' } },
+      shown: undefined,
+      finishReason: 'length',
+      metadata: { outcome: 'finished' },
     });
     expect(endWith(error).shown).toBe('Tool x not found.');
     expect(endWith(new Error('boom'), {}, [cut]).shown).toBe('boom');

@@ -110,7 +110,10 @@ describe.each(SDKS)('a run of Agents SDK $version that waits between two request
     });
     await running.completed;
     const part = (toolCallId: string, state: string, approved?: unknown) => ({
-      ...{ type: 'tool-remove', toolCallId, state, approval: { id: 'x', approved } },
+      type: 'tool-remove',
+      toolCallId,
+      state,
+      approval: { id: 'x', approved },
     });
     const message = (...parts: object[]) =>
       ({ id: 'm', role: 'assistant', parts }) as unknown as UIMessage;
@@ -141,7 +144,10 @@ describe.each(SDKS)('a run of Agents SDK $version that waits between two request
       reject: (given: unknown) => decided.push(['no', given]),
     };
     const answer = (toolCallId: string, approved: boolean) => ({
-      ...{ type: 'tool-x', toolCallId, state: 'approval-responded', approval: { approved } },
+      type: 'tool-x',
+      toolCallId,
+      state: 'approval-responded',
+      approval: { approved },
     });
     const parts = [answer('call', false), answer('call-2', true)];
     const message = { id: 'm', role: 'assistant', parts } as unknown as UIMessage;

@@ -1,6 +1,7 @@
 import { type Decision, toDecision } from '../../core/decision.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { MessageLike } from '../../core/message.ts';
-import type { Loose, RunItem } from './events.ts';
+import type { RunItem } from './events.ts';
 import { callIdOf } from './read-call.ts';
 
 /** What the SDK keeps of a run that was interrupted: its `RunState`, as far as it is looked at. */

@@ -1,5 +1,6 @@
 import type { FileChunk } from '../../core/chunks.ts';
-import { isLoose, type Loose, textOf } from './events.ts';
+import type { Loose } from '../../core/loose.ts';
+import { isLoose, textOf } from './events.ts';
 
 export type ToolOutput = {
   output: unknown;

@@ -1,5 +1,6 @@
 import type { FinishReason } from '../../core/chunks.ts';
-import { isLoose, type Loose, textOf } from './events.ts';
+import type { Loose } from '../../core/loose.ts';
+import { isLoose, textOf } from './events.ts';
 
 /** What a raw event of a model tells a viewer, whichever API it came from. */
 export type Signal =

@@ -1,4 +1,5 @@
-import { isLoose, type Loose, textOf } from './events.ts';
+import type { Loose } from '../../core/loose.ts';
+import { isLoose, textOf } from './events.ts';
 
 /** A tool call in the words of a chat, whoever runs the tool. */
 export type Call = {

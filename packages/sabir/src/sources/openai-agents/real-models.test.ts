@@ -107,18 +107,18 @@ describe('a model of the AI SDK in a run', () => {
     outputTokens: { total: 5, text: 3, reasoning: 2 },
   };
   const finish = (unified: string) => ({
-    ...{ type: 'finish', usage, finishReason: { unified, raw: unified } },
+    type: 'finish',
+    usage,
+    finishReason: { unified, raw: unified },
   });
 
   function aiSdkModel(...script: Part[][]) {
     let next = 0;
     return aisdk({
-      ...{
-        specificationVersion: 'v3',
-        provider: 'scripted',
-        modelId: 'scripted',
-        supportedUrls: {},
-      },
+      specificationVersion: 'v3',
+      provider: 'scripted',
+      modelId: 'scripted',
+      supportedUrls: {},
       doGenerate: () => Promise.reject(new Error('Not streamed.')),
       doStream: async () => ({ stream: streamOf(script[next++] ?? []) }),
     } as never);

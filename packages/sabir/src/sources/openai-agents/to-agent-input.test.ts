@@ -10,22 +10,36 @@ import { toAgentInput } from './to-agent-input.ts';
 type Part = { type: string } & Record<string, unknown>;
 
 const message = (role: MessageLike['role'], ...parts: Part[]): MessageLike => ({
-  ...{ id: 'm', role, parts },
+  id: 'm',
+  role,
+  parts,
 });
 const text = (said: string) => ({ type: 'text', text: said });
 const tool = (state: string, fields: object = {}) => ({
-  ...{ type: 'tool-search', toolCallId: 'c', state, input: { q: 1 }, ...fields },
+  type: 'tool-search',
+  toolCallId: 'c',
+  state,
+  input: { q: 1 },
+  ...fields,
 });
 const asked = {
-  ...{ type: 'function_call', callId: 'c', name: 'search', arguments: '{"q":1}' },
+  type: 'function_call',
+  callId: 'c',
+  name: 'search',
+  arguments: '{"q":1}',
   status: 'completed',
 };
 const given = (result: string) => ({
-  ...{ type: 'function_call_result', callId: 'c', name: 'search', status: 'completed' },
+  type: 'function_call_result',
+  callId: 'c',
+  name: 'search',
+  status: 'completed',
   output: { type: 'text', text: result },
 });
 const reply = (said: string) => ({
-  ...{ role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: said }] },
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text: said }],
 });
 
 /** What the API was sent for the input. */
@@ -56,7 +70,10 @@ describe('a chat as the input of a run', () => {
 
   it('gives images and other files of a person', () => {
     const file = (url: string, mediaType: unknown, more = {}) => ({
-      ...{ type: 'file', url, mediaType, ...more },
+      type: 'file',
+      url,
+      mediaType,
+      ...more,
     });
     expect(
       toAgentInput([

@@ -1,6 +1,7 @@
 import { toJsonSafe } from '../../core/json.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { MessageLike } from '../../core/message.ts';
-import { isLoose, type Loose, textOf, WAITS } from './events.ts';
+import { isLoose, textOf, WAITS } from './events.ts';
 
 type Content =
   | { type: 'input_text'; text: string }
@@ -82,7 +83,10 @@ function assistantItems(part: Loose): AgentInputItem[] {
   return [
     { type: 'function_call', callId, name, arguments: toText(input ?? {}), status: 'completed' },
     {
-      ...{ type: 'function_call_result', callId, name, status: 'completed' },
+      type: 'function_call_result',
+      callId,
+      name,
+      status: 'completed',
       output: { type: 'text', text: toText(given) },
     },
   ];

@@ -44,7 +44,8 @@ describe.each(SDKS)('a run of the Agents SDK $version behind toChunks', ({ sdk }
     expect(verifyChunks(chunks)).toEqual([]);
     expect(outline(foldChunks(chunks)).at(-1)).toBe('says Hello.');
     expect(chunks.at(-1)).toEqual({
-      ...{ type: 'finish', finishReason: 'other' },
+      type: 'finish',
+      finishReason: 'other',
       messageMetadata: { outcome: 'stopped' },
     });
   });
@@ -55,7 +56,8 @@ describe.each(SDKS)('a run of the Agents SDK $version behind toChunks', ({ sdk }
     const run = await sdk.run(agent, 'Hi', { stream: true });
     let taken = 0;
     const counted = {
-      ...{ completed: run.completed, interruptions: undefined },
+      completed: run.completed,
+      interruptions: undefined,
       async *[Symbol.asyncIterator]() {
         for await (const event of run) {
           taken++;

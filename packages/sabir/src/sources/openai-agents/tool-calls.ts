@@ -1,6 +1,7 @@
 import type { MessageAccumulator } from '../../core/accumulator.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { createApprovals } from './approvals.ts';
-import { isLoose, type Loose, nameOf, type OpenAIAgentsOptions, textOf, WAITS } from './events.ts';
+import { isLoose, nameOf, type OpenAIAgentsOptions, textOf, WAITS } from './events.ts';
 import { readOutput, toUrl } from './outputs.ts';
 import type { Signal } from './raw-model.ts';
 import { type Call, callIdOf, kindOf, readCall, readHostedOutput } from './read-call.ts';
@@ -197,7 +198,10 @@ export function createToolCalls(
         const agent = nameOf(item.agent);
         const namespace = textOf(rawItem.namespace);
         approvals.ask({
-          ...{ approvalId, toolCallId, toolName, input },
+          approvalId,
+          toolCallId,
+          toolName,
+          input,
           ...(namespace !== undefined && { namespace }),
           ...(agent !== undefined && { agent }),
         });

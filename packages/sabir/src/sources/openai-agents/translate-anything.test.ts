@@ -61,7 +61,10 @@ const responsesEvent = fc.record(
 const otherEvent = fc.record(
   {
     type: some('finish', 'source', 'tool-input-start', 'tool-input-delta', 'reasoning-delta'),
-    ...{ id, delta: text, toolName: text, finishReason: some('length', 'stop') },
+    id,
+    delta: text,
+    toolName: text,
+    finishReason: some('length', 'stop'),
     choices: fc.oneof(
       fc.constant(undefined),
       fc.array(
@@ -80,7 +83,9 @@ const event = fc.oneof(
     data: fc.record(
       {
         type: some('response_started', 'output_text_delta', 'response_done', 'model', 'model'),
-        ...{ delta: text, itemId: id, event: fc.oneof(responsesEvent, otherEvent) },
+        delta: text,
+        itemId: id,
+        event: fc.oneof(responsesEvent, otherEvent),
         response: some({ usage: { totalTokens: 1 } }, { usage: null }),
       },
       { requiredKeys: ['type'] },
@@ -192,7 +197,10 @@ describe('anything that may be pushed', () => {
         state: some('input-available', 'approval-requested', 'output-available', 'output-error'),
         data: some({ questionId: 'approve-a', toolCallId: 'a', status: 'open' }, {}),
         approval: some({ id: 'approve-a', approved: false }, undefined),
-        ...{ text, url: text, input: some({}), output: some(1) },
+        text,
+        url: text,
+        input: some({}),
+        output: some(1),
       },
       { requiredKeys: ['type'] },
     );

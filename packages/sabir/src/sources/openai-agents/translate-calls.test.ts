@@ -28,7 +28,7 @@ const finished = (fields: object) => model({ type: 'response.output_item.done', 
 const streams = (item_id: string, delta: unknown, kind = 'function_call_arguments') =>
   model({ type: `response.${kind}.delta`, item_id, delta });
 const begun = (id: string, name = 'search') =>
-  added({ ...{ id, type: 'function_call', call_id: `call-${id}`, name, arguments: '' } });
+  added({ id, type: 'function_call', call_id: `call-${id}`, name, arguments: '' });
 
 describe('calls of tools', () => {
   it('streams the arguments, then gives the input, then what the tool gave', () => {
@@ -141,7 +141,10 @@ describe('calls of tools', () => {
     const patch = { type: 'apply_patch_call', callId: 'p', operation: { path: 'a' } };
     const result = (given: unknown) =>
       item('tool_output', {
-        ...{ type: 'apply_patch_call_output', callId: 'p', status: 'failed', output: given },
+        type: 'apply_patch_call_output',
+        callId: 'p',
+        status: 'failed',
+        output: given,
       });
     const call = 'apply_patch({"path":"a"})';
     expect(seen([item('tool_called', patch), result('No.')])).toEqual([`${call} ! No.`]);
@@ -172,7 +175,9 @@ describe('tools that OpenAI runs', () => {
     const search = { id: 'w', type: 'web_search_call' };
     const { chunks } = translate([started, added({ ...search, status: 'in_progress' })]);
     expect(foldChunks(chunks).parts.at(-1)).toMatchObject({
-      ...{ type: 'tool-web_search', state: 'input-streaming', input: {} },
+      type: 'tool-web_search',
+      state: 'input-streaming',
+      input: {},
     });
     const action = { type: 'search', query: 'a' };
     expect(seen([finished({ ...search, status: 'completed', action })])).toEqual([
@@ -206,12 +211,15 @@ describe('tools that OpenAI runs', () => {
     const image = { id: 'i', type: 'image_generation_call' };
     const preview = (partial_image_b64: unknown) =>
       model({
-        ...{ type: 'response.image_generation_call.partial_image', item_id: 'i' },
-        ...{ partial_image_b64, output_format: 'jpeg' },
+        type: 'response.image_generation_call.partial_image',
+        item_id: 'i',
+        partial_image_b64,
+        output_format: 'jpeg',
       });
     const { chunks } = translate([started, added(image), preview('aGE='), preview(5)]);
     expect(chunks.at(-1)).toMatchObject({
-      ...{ type: 'tool-output-available', preliminary: true },
+      type: 'tool-output-available',
+      preliminary: true,
       output: { image: 'data:image/jpeg;base64,aGE=' },
     });
     expect(
@@ -239,14 +247,19 @@ describe('tools that OpenAI runs', () => {
 describe('calls that wait', () => {
   const waits = [called('c', 'remove'), done(), interrupted(interruption('c', 'remove'))];
   const answer = (fields: object, approvalId = 'approve-c') => ({
-    ...{ type: 'approval_answered', approvalId, approved: true, ...fields },
+    type: 'approval_answered',
+    approvalId,
+    approved: true,
+    ...fields,
   });
   const approvals = { approvals: true };
 
   it('waits on the call too, where that is wanted', () => {
     const { chunks } = translate([started, ...waits], approvals);
     expect(chunks).toContainEqual({
-      ...{ type: 'tool-approval-request', approvalId: 'approve-c', toolCallId: 'c' },
+      type: 'tool-approval-request',
+      approvalId: 'approve-c',
+      toolCallId: 'c',
     });
     expect(typesOf(translate([started, ...waits]).chunks)).not.toContain('tool-approval-request');
   });
@@ -286,8 +299,11 @@ describe('calls that wait', () => {
     expect(chunks.find(({ type }) => type === 'data-question')).toMatchObject({ data: terms });
     expect(requests).toEqual([
       {
-        ...{ approvalId: 'approve-c', toolCallId: 'c', toolName: 'remove' },
-        ...{ input: { q: 1 }, agent: 'Anna' },
+        approvalId: 'approve-c',
+        toolCallId: 'c',
+        toolName: 'remove',
+        input: { q: 1 },
+        agent: 'Anna',
       },
     ]);
   });
@@ -347,7 +363,10 @@ describe('calls that say little of themselves', () => {
       item('tool_search_called', { type: 'tool_search_call', id, call_id: null, arguments: {} });
     const found = (name: string, more: object = {}) =>
       item('tool_search_output_created', {
-        ...{ type: 'tool_search_output', id: `out-${name}`, call_id: null, tools: [{ name }] },
+        type: 'tool_search_output',
+        id: `out-${name}`,
+        call_id: null,
+        tools: [{ name }],
         ...more,
       });
     expect(seen([search('one'), search('two'), found('a'), found('b')])).toEqual([
@@ -374,7 +393,8 @@ describe('calls that say little of themselves', () => {
 
   it('asks for each of two calls that differ in nothing but what they are for', () => {
     const waits = (path: string, agent = 'A') => ({
-      ...{ type: 'tool_approval_item', agent: { name: agent } },
+      type: 'tool_approval_item',
+      agent: { name: agent },
       rawItem: call('0', 'remove', { path }),
     });
     const both = interrupted(waits('a'), waits('b'), waits('b', 'B'), waits('b', 'B'));

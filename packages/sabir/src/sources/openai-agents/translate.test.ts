@@ -265,7 +265,9 @@ describe('mapping the events of a run: agents and usage', () => {
 
   it('sums the tokens of all responses, with one that was thrown at', () => {
     const usage = {
-      ...{ inputTokens: 10, outputTokens: 5, totalTokens: 15 },
+      inputTokens: 10,
+      outputTokens: 5,
+      totalTokens: 15,
       inputTokensDetails: [{ cached_tokens: 4 }, { cached_tokens: 1 }],
       outputTokensDetails: { reasoning_tokens: 2 },
     };
@@ -278,12 +280,16 @@ describe('mapping the events of a run: agents and usage', () => {
     const { translator } = translate([started, done(usage), started, cut('max_output_tokens')]);
     const error = Object.assign(new Error('cut'), { name: 'ModelBehaviorError' });
     expect(translator.end(undefined, error).at(-1)).toEqual({
-      ...{ type: 'finish', finishReason: 'length' },
+      type: 'finish',
+      finishReason: 'length',
       messageMetadata: {
         outcome: 'finished',
         usage: {
-          ...{ inputTokens: 11, outputTokens: 7, totalTokens: 18 },
-          ...{ cachedInputTokens: 5, reasoningTokens: 2 },
+          inputTokens: 11,
+          outputTokens: 7,
+          totalTokens: 18,
+          cachedInputTokens: 5,
+          reasoningTokens: 2,
         },
       },
     });
@@ -302,10 +308,14 @@ describe('mapping the events of a run: waiting', () => {
     const { chunks } = translate([started, called('c', 'remove'), done({ totalTokens: 3 }), asked]);
     expect(chunks.slice(-3)).toEqual([
       {
-        ...{ type: 'data-question', id: 'approve-c' },
+        type: 'data-question',
+        id: 'approve-c',
         data: {
-          ...{ questionId: 'approve-c', text: 'Allow remove?', options: ['Approve', 'Deny'] },
-          ...{ toolCallId: 'c', status: 'open' },
+          questionId: 'approve-c',
+          text: 'Allow remove?',
+          options: ['Approve', 'Deny'],
+          toolCallId: 'c',
+          status: 'open',
         },
       },
       { type: 'message-metadata', messageMetadata: { usage: { totalTokens: 3 } } },
@@ -496,7 +506,8 @@ const waiting = [started, called('c', 'remove'), done(), interrupted(interruptio
 /** As a stock client writes the answer into the message. */
 const responded = (approval: object) =>
   change(paused(waiting, approvals), 'tool-remove', {
-    ...{ state: 'approval-responded', approval: { id: 'approve-c', ...approval } },
+    state: 'approval-responded',
+    approval: { id: 'approve-c', ...approval },
   });
 
 describe('going on with a message, as after an approval', () => {
@@ -564,7 +575,8 @@ describe('going on with a message, as after an approval', () => {
   it('closes a call inside a tool that is an agent, and gives the tool its answer', () => {
     const nested = [started, called('o', 'expert'), interrupted(interruption('i', 'remove'))];
     const message = change(paused(nested, approvals), 'tool-remove', {
-      ...{ state: 'approval-responded', approval: { id: 'approve-i', approved: true } },
+      state: 'approval-responded',
+      approval: { id: 'approve-i', approved: true },
     });
     const events = [output('o', 'done'), started, says('x'), done()];
     expect(goOn(message, events, approvals)).toEqual([

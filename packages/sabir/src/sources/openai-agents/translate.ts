@@ -2,6 +2,7 @@ import { createMessageAccumulator } from '../../core/accumulator.ts';
 import type { Chunk, FinishReason } from '../../core/chunks.ts';
 import type { Decision } from '../../core/decision.ts';
 import { createId } from '../../core/id.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { MessageMetadata, TurnOutcome } from '../../core/outcome.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
@@ -10,7 +11,6 @@ import { createCitations } from './citations.ts';
 import {
   type ApprovalEvent,
   isLoose,
-  type Loose,
   nameOf,
   type OpenAIAgentsOptions,
   type RunItem,

@@ -1,5 +1,6 @@
+import type { Loose } from '../../core/loose.ts';
 import type { Usage } from '../../core/outcome.ts';
-import { isLoose, type Loose } from './events.ts';
+import { isLoose } from './events.ts';
 
 const KEYS: readonly (keyof Usage)[] = [
   'inputTokens',

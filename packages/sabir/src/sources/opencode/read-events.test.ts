@@ -4,7 +4,10 @@ import { createOpenCodeReader } from './read-events.ts';
 const ids = { sessionID: 's', messageID: 'm' };
 const info = { id: 'm', sessionID: 's', role: 'assistant', time: { created: 1 } };
 const part = (text: string, end?: number) => ({
-  ...{ ...ids, id: 'p', type: 'text', text },
+  ...ids,
+  id: 'p',
+  type: 'text',
+  text,
   time: { start: 1, ...(end && { end }) },
 });
 const delta = (words: string) => ({

@@ -1,4 +1,5 @@
 import type { FinishReason } from '../../core/chunks.ts';
+import type { Loose } from '../../core/loose.ts';
 import type { TurnOutcome, Usage } from '../../core/outcome.ts';
 import { isDomainEvent } from './domain-events.ts';
 import type {
@@ -37,7 +38,6 @@ export type OpenCodeMessage = { info: OpenCodeMessageInfo; parts: OpenCodePart[]
 
 export type OpenCodeReader = ReturnType<typeof createOpenCodeReader>;
 
-type Loose = Record<string, unknown>;
 type Mapping = {
   [Type in TurnEventType]: [
     isSound: (properties: Loose) => boolean,

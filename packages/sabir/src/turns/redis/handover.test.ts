@@ -151,7 +151,8 @@ kinds(`a turn whose gateway is gone, by %s${IF_REDIS}`, (kind) => {
     const { adopted } = adoptAll(other);
     await until('it is found', () => adopted.length > 0);
     expect(adopted[0]).toMatchObject({
-      ...{ origin: null, mark: 0 },
+      origin: null,
+      mark: 0,
       turn: { turnId: silent.turnId, lastSeq: 0 },
     });
     await isFencedForGood(silent);

@@ -31,7 +31,8 @@ export function readInfo(turnId: string, now: unknown, fields: unknown): Known |
       startedAt: Number(started),
       lastSeq,
       ...toldBy(createTurnProgress(progress ?? undefined), {
-        ...{ lastSeq, isEnded: endedAgo !== undefined },
+        lastSeq,
+        isEnded: endedAgo !== undefined,
         isAnswered: (id) => answeredIds.has(id),
       }),
       // By the clock of this process, which it is compared with.

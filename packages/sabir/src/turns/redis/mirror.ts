@@ -162,7 +162,8 @@ export class Mirror implements ReadableTurn {
       do {
         this.#isStale = false;
         const found = await this.#needs.fetch(this.length, {
-          ...{ isKnown: this.#isKnown, isRead: !this.#isResting },
+          isKnown: this.#isKnown,
+          isRead: !this.#isResting,
           isWanted: () => !this.#isLeft,
         });
         if (this.#isLeft || this.isEnded) return;

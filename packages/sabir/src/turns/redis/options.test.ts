@@ -37,7 +37,9 @@ describe('options that cannot be meant', () => {
 
 it('times are whole for Redis, and may be as long as for ever', () => {
   const { leaseMs, retentionMs } = readOptions({
-    ...{ client, leaseMs: 10_000 / 3, retentionMs: Number.POSITIVE_INFINITY },
+    client,
+    leaseMs: 10_000 / 3,
+    retentionMs: Number.POSITIVE_INFINITY,
   });
   expect(leaseMs).toBe(3_334);
   expect(Number.isSafeInteger(retentionMs + Date.now())).toBe(true);

@@ -118,7 +118,16 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     inBackground(store.send(session, 'PEXPIRE', session, liveMs));
     lookAfterLater(turnId);
     const writer = new RedisTurnWriter({
-      ...{ store, turnId, token, lastSeq, mark, progress, leaseMs, liveMs, keepMs, maxTurnBytes },
+      store,
+      turnId,
+      token,
+      lastSeq,
+      mark,
+      progress,
+      leaseMs,
+      liveMs,
+      keepMs,
+      maxTurnBytes,
       keys: {
         ...keys.ofTurn(turnId),
         chat: keys.ofChat(sessionId, chatId),
@@ -199,19 +208,17 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   }
 
   const orphanage = createOrphanage({
-    ...{
-      store,
-      keys,
-      leaseMs,
-      liveMs,
-      inbox,
-      logger,
-      news,
-      look,
-      lookAt,
-      readEntries,
-      createWriter,
-    },
+    store,
+    keys,
+    leaseMs,
+    liveMs,
+    inbox,
+    logger,
+    news,
+    look,
+    lookAt,
+    readEntries,
+    createWriter,
     isQuiet: () => !link.isReady || steadyNow() < quietUntil,
   });
 

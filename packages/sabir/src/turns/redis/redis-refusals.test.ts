@@ -133,7 +133,8 @@ describe.skipIf(!hasRedis)(`a client that is not connected${IF_REDIS}`, () => {
     const writer = await beginTurn(log);
     const reading = readAll(log, writer.turnId);
     const [answer, other] = [1, 2].map((at) => ({
-      ...{ type: 'answer' as const, questionId: 'q' },
+      type: 'answer' as const,
+      questionId: 'q',
       answer: at,
     }));
     await writer.append(OPENING);
@@ -184,7 +185,8 @@ kinds(`a Redis that refuses, by %s${IF_REDIS}`, (kind) => {
       kind === 'ioredis'
         ? new Redis(server.port, host, { username: name, password })
         : await createClient({
-            ...{ username: name, password },
+            username: name,
+            password,
             socket: { host, port: server.port },
           }).connect();
     const close = () => ('destroy' in limited ? limited.destroy() : limited.disconnect());

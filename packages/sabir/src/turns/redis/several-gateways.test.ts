@@ -19,7 +19,8 @@ import type { TurnCommand, TurnWriter } from '../log.ts';
 
 const stop: TurnCommand = { type: 'stop', reason: 'asked' };
 const answer = (questionId: string, given: unknown): TurnCommand => ({
-  ...{ type: 'answer', questionId },
+  type: 'answer',
+  questionId,
   answer: given,
 });
 

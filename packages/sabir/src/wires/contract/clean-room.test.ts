@@ -3,9 +3,8 @@ import { CHUNK_FIXTURES, encodeAll } from '../../../test/contract-fixtures.ts';
 import { runSeedClient } from '../../../test/seed-client.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import { foldChunks } from '../../core/fold.ts';
+import type { Loose } from '../../core/loose.ts';
 import { toContractSse } from './events.ts';
-
-type Loose = Record<string, unknown>;
 
 const isTool = ({ type }: Loose) => type === 'dynamic-tool' || String(type).startsWith('tool-');
 

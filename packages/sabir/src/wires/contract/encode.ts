@@ -1,7 +1,7 @@
-import { isObject, type Wire } from '../../core/chunk-shapes.ts';
 import type { Chunk, TextDeltaChunk } from '../../core/chunks.ts';
 import * as errors from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
+import { isObject, type Loose } from '../../core/loose.ts';
 import { copy, mergeMetadata } from '../../core/merge-metadata.ts';
 import type { ContractEvent, ContractEventType, ContractMeta } from './events.ts';
 
@@ -29,9 +29,9 @@ type EncoderState = {
   isBegun: boolean;
   isEnded: boolean;
   messageId: string | undefined;
-  metadata: Wire;
+  metadata: Loose;
   /** The start of a block that was not told: its first delta tells as much. */
-  unsaid: Wire | undefined;
+  unsaid: Loose | undefined;
   /** The call that was answered last in this step: a source is likely to come from it. */
   answeredId: string | undefined;
 };
@@ -47,7 +47,7 @@ const BEGINNING: EncoderState = {
   answeredId: undefined,
 };
 
-type ToolChunk = Wire & { type: string; toolCallId: string };
+type ToolChunk = Loose & { type: string; toolCallId: string };
 
 /** What goes by a call's id. */
 const TOOL = /^tool-(input|output|approval-request)/;
@@ -63,13 +63,13 @@ for (const kind of Object.values(errors)) {
   if (typeof kind === 'object') RETRYABLE.set(kind.code, kind.retryable);
 }
 
-const deltaOf = ({ type }: Wire) => (type === 'text-start' ? 'text-delta' : 'reasoning-delta');
+const deltaOf = ({ type }: Loose) => (type === 'text-start' ? 'text-delta' : 'reasoning-delta');
 
-const hasOnly = (value: Wire, keys: string[]) =>
+const hasOnly = (value: Loose, keys: string[]) =>
   Object.keys(value).every((key) => value[key] === undefined || keys.includes(key));
 
 /** A status that comes back as it was; `aborted` is what an `abort` is called. */
-function isStatus({ type, data, transient, id }: Wire): boolean {
+function isStatus({ type, data, transient, id }: Loose): boolean {
   if (type !== 'data-agent-status' || transient !== true || id !== undefined) return false;
   if (!isObject(data) || !hasOnly(data, ['status', 'detail'])) return false;
   const { status, detail } = data;
@@ -78,7 +78,7 @@ function isStatus({ type, data, transient, id }: Wire): boolean {
 }
 
 /** A question that comes back as it was: with its own id, and without a field that we take or drop. */
-function isQuestion({ type, data, transient, id }: Wire): boolean {
+function isQuestion({ type, data, transient, id }: Loose): boolean {
   if (type !== 'data-question' || transient !== undefined || typeof id !== 'string') return false;
   if (!isObject(data) || data.questionId !== id || Object.hasOwn(data, 'messageId')) return false;
   return !Object.values(data).includes(null);
@@ -103,7 +103,7 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
   let { isBegun, isEnded, messageId, metadata, unsaid, answeredId } = from;
   let events: ContractEvent[] = [];
 
-  function say(type: ContractEventType, fields: Wire): void {
+  function say(type: ContractEventType, fields: Loose): void {
     if (!isBegun) {
       isBegun = true;
       say('meta', meta);
@@ -116,7 +116,7 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
     say('message.start', { messageId, role: 'assistant', createdAt, metadata: added });
   }
 
-  function block(type: string, { type: _, id: partId, messageId: __, ...more }: Wire): void {
+  function block(type: string, { type: _, id: partId, messageId: __, ...more }: Loose): void {
     say(type as ContractEventType, { messageId, partId, ...more });
   }
 
@@ -128,7 +128,7 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
   /** Clients put only the outermost fields together: gives those that are new, whole. */
   function note(added: unknown): unknown {
     if (!isObject(added)) return undefined;
-    metadata = mergeMetadata(metadata, added) as Wire;
+    metadata = mergeMetadata(metadata, added) as Loose;
     const names = Object.keys(added).filter((name) => Object.hasOwn(metadata, name));
     return Object.fromEntries(names.map((name) => [name, metadata[name]]));
   }
@@ -147,7 +147,7 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
     };
     const rest = { ...others, ...metadata };
     // A chunk that has such a field of its own says nothing with it that the event would.
-    for (const name of OF_EVENTS) delete (rest as Wire)[name];
+    for (const name of OF_EVENTS) delete (rest as Loose)[name];
     if (type === 'tool-input-start') {
       const restart = isKnown ? true : undefined;
       const state = 'input-streaming';
@@ -190,12 +190,12 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
     }
   }
 
-  function data(chunk: Wire & { type: string }): void {
+  function data(chunk: Loose & { type: string }): void {
     const { type, id, data, transient } = chunk;
     if (isStatus(chunk)) {
-      const { status: state, detail: message } = data as Wire;
+      const { status: state, detail: message } = data as Loose;
       say('status', { state, message });
-    } else if (isQuestion(chunk)) say('question', { messageId, ...(data as Wire) });
+    } else if (isQuestion(chunk)) say('question', { messageId, ...(data as Loose) });
     else say('data', { messageId, name: type.slice('data-'.length), id, data, transient });
   }
 
@@ -211,14 +211,14 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
     isEnded = true;
   }
 
-  function finish({ finishReason = 'stop', messageMetadata }: Wire): void {
+  function finish({ finishReason = 'stop', messageMetadata }: Loose): void {
     say('message.end', { messageId, metadata: note(messageMetadata) });
     const usage = isObject(metadata.usage) ? metadata.usage : undefined;
     say('done', { runId: meta.runId, finishReason, usage });
     isEnded = true;
   }
 
-  function write(chunk: Wire & { type: string }): void {
+  function write(chunk: Loose & { type: string }): void {
     const { type, ...more } = chunk;
     let added: unknown;
     switch (type) {
@@ -294,7 +294,7 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
   }
 
   function encode(given: Chunk): ContractEvent[] {
-    const chunk = given as Wire & { type: string };
+    const chunk = given as Loose & { type: string };
     const type = chunk?.type;
     if (isEnded || typeof type !== 'string') return [];
     if (unsaid !== undefined && chunk.id === unsaid.id && type === deltaOf(unsaid)) {
@@ -327,7 +327,14 @@ function createEncoder(options: EncodeContractOptions, from: EncoderState): Cont
     },
     fork: () =>
       createEncoder(options, {
-        ...{ toolNames, approvals, isBegun, isEnded, messageId, metadata, unsaid, answeredId },
+        toolNames,
+        approvals,
+        isBegun,
+        isEnded,
+        messageId,
+        metadata,
+        unsaid,
+        answeredId,
       }),
   });
 }

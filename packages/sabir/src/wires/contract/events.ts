@@ -2,8 +2,9 @@
  * The events of the stable contract: what a server says to a client that knows nothing of the AI
  * SDK. docs/PROTOCOL.md, section 4, tells what they mean; this is their only spelling in code.
  */
-import { isObject, type Wire } from '../../core/chunk-shapes.ts';
+
 import type { JsonValue, ProviderMetadata } from '../../core/chunks.ts';
+import { isObject, type Loose } from '../../core/loose.ts';
 import type { Usage } from '../../core/outcome.ts';
 
 /** An event as it comes off the wire: of any type, with anything in it. */
@@ -124,7 +125,7 @@ export type ContractEventOf<Type extends ContractEventType> = {
 /** Every event of the contract; `type` tells which. */
 export type ContractEvent = ContractEventOf<ContractEventType>;
 
-type Check = (value: unknown, data: Wire) => boolean;
+type Check = (value: unknown, data: Loose) => boolean;
 
 const string: Check = (value) => typeof value === 'string';
 const boolean: Check = (value) => typeof value === 'boolean';
