@@ -18,6 +18,7 @@ export default defineConfig({
     'src/gateway/otel.ts',
     'src/platforms/node/serve.ts',
     'src/platforms/node/opencode.ts',
+    'src/platforms/node/sqlite-turns.ts',
     'src/platforms/node/sessions.ts',
     'src/cli/index.ts',
   ],

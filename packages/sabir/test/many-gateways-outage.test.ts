@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Chunk } from '../src/core/chunks.ts';
 import { foldChunks } from '../src/core/fold.ts';
 import { verifyChunks } from '../src/core/verify.ts';
-import { decodeBatch } from '../src/turns/redis/codec.ts';
+import { decodeBatch } from '../src/turns/chunk-codec.ts';
 import { chatBody, createUser, openSse, refusal } from './gateway-client.ts';
 import {
   createLedAgent,

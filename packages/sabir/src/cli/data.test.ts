@@ -48,7 +48,7 @@ describe('sabir data', () => {
     const { cwd, data, stop, bytes } = await writeChats();
     const busy = await data('list');
     expect(busy).toMatchObject({ code: 1, stdout: '' });
-    expect(busy.stderr).toContain('is in use: another session server has it open.');
+    expect(busy.stderr).toContain('is in use: another process has it open.');
     await stop();
 
     const list = await data('list');

@@ -9,7 +9,7 @@ import { createPartialJson } from '../../src/core/partial-json.ts';
 import { createSseDecoder, encodeSse, type SseFrame } from '../../src/core/sse.ts';
 import { verifyChunks } from '../../src/core/verify.ts';
 import { createChunkTranslator } from '../../src/sources/ai-sdk/translate.ts';
-import { decodeBatch, encodeBatch } from '../../src/turns/redis/codec.ts';
+import { decodeBatch, encodeBatch } from '../../src/turns/chunk-codec.ts';
 import { createFrameEncoder } from '../../src/wires/ai-sdk/encode.ts';
 import { decodeContract } from '../../src/wires/contract/decode.ts';
 import { encodeContract } from '../../src/wires/contract/encode.ts';

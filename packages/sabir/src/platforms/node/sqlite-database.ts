@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { MIGRATIONS, SQL } from './sqlite-schema.ts';
 
-export type SqliteSessionStoreOptions = {
+export type SqliteOptions = {
   /** Made if it is not there, and its folder too. `:memory:` keeps nothing. */
   file: string;
   /**
@@ -14,20 +14,36 @@ export type SqliteSessionStoreOptions = {
   durability?: 'process' | 'power';
   /** How long to wait for another process to let go of the file. Default 1,000. */
   lockTimeoutMs?: number;
+};
+
+export type SqliteSessionStoreOptions = SqliteOptions & {
   /** Milliseconds since 1970. */
   now?: () => number;
 };
 
+/** What a file holds: its mark in the file's head, and the steps that make its tables. */
+type Contents = { applicationId: number; migrations: readonly string[] };
+
 const OWNER_ONLY = 0o600;
-/** In the head of our files, so that no other program's are taken for them. */
-const APPLICATION_ID = 0x53616272;
+/** In the head of our files, so that no other program's are taken for them: "Sabr" and "Sabt". */
+const SESSIONS: Contents = { applicationId: 0x53616272, migrations: MIGRATIONS };
+const TURNS: Contents = { applicationId: 0x53616274, migrations: [] };
+
+export function openSessionDatabase(options: SqliteOptions): DatabaseSync {
+  return openDatabase(options, SESSIONS);
+}
+
+/** The journal of turns makes its tables itself. */
+export function openTurnDatabase(options: SqliteOptions): DatabaseSync {
+  return openDatabase(options, TURNS);
+}
 
 /**
  * Opens the file for this process alone, until it is closed or the process ends: whoever runs a
  * session holds its turns in memory too, so a second server on the same file would be wrong even
  * where SQLite could share it. The lock is the operating system's: it goes with the process.
  */
-export function openSessionDatabase(options: SqliteSessionStoreOptions): DatabaseSync {
+function openDatabase(options: SqliteOptions, contents: Contents): DatabaseSync {
   const { durability = 'process', lockTimeoutMs = 1_000 } = options;
   // An absolute path is never taken for a URI.
   const file = options.file === ':memory:' ? options.file : resolve(options.file);
@@ -36,10 +52,10 @@ export function openSessionDatabase(options: SqliteSessionStoreOptions): Databas
     if (file !== ':memory:') prepareFolder(file);
     database = new DatabaseSync(file, { timeout: lockTimeoutMs });
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    const version = readVersion(database, file);
+    const version = readVersion(database, file, contents);
     database.exec('PRAGMA journal_mode = WAL');
     database.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`);
-    migrate(database, version);
+    migrate(database, version, contents);
     if (file !== ':memory:') tighten(file);
     return database;
   } catch (error) {
@@ -71,39 +87,44 @@ function tighten(file: string): void {
 }
 
 /** Looks before anything is written: somebody else's file stays as it was. */
-function readVersion(database: DatabaseSync, file: string): number {
+function readVersion(
+  database: DatabaseSync,
+  file: string,
+  { applicationId, migrations }: Contents,
+): number {
   const read = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
   const version = read('PRAGMA user_version');
   const application = read('PRAGMA application_id');
   const isEmpty = read('SELECT count(*) FROM sqlite_schema') === 0 && version === 0;
-  if (application !== APPLICATION_ID && !(application === 0 && isEmpty)) {
-    throw failure('not-ours', `${file} is the database of another program. Choose another file.`);
+  if (application !== applicationId && !(application === 0 && isEmpty)) {
+    throw failure('not-ours', `${file} is another database. Choose another file.`);
   }
-  if (version > MIGRATIONS.length) {
+  if (version > migrations.length) {
     throw failure(
       'newer-schema',
       `${file} was written by a newer version (schema ${version}; this one knows ` +
-        `${MIGRATIONS.length}). Update, or choose another file.`,
+        `${migrations.length}). Update, or choose another file.`,
     );
   }
   return version;
 }
 
 /** All steps or none. Also takes the lock, for which something has to be written. */
-function migrate(database: DatabaseSync, version: number): void {
+function migrate(
+  database: DatabaseSync,
+  version: number,
+  { applicationId, migrations }: Contents,
+): void {
   database.exec('BEGIN EXCLUSIVE');
-  for (const step of MIGRATIONS.slice(version)) database.exec(step);
-  database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-  database.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+  for (const step of migrations.slice(version)) database.exec(step);
+  database.exec(`PRAGMA application_id = ${applicationId}`);
+  database.exec(`PRAGMA user_version = ${migrations.length}`);
   database.exec('COMMIT');
 }
 
 /** The primary result codes of SQLite that somebody can do something about. */
 const SQLITE_FAILURES: Record<number, [code: string, text: string]> = {
-  5: [
-    'locked',
-    'is in use: another session server has it open. Stop that one, or choose another file.',
-  ],
+  5: ['locked', 'is in use: another process has it open. Stop that one, or choose another file.'],
   8: ['not-writable', 'may not be written. Give this user the right to, or choose another file.'],
   10: ['disk-failed', 'could not be read or written: the disk or its system refused.'],
   11: ['corrupt', 'is damaged. Put it aside or restore it from a backup.'],

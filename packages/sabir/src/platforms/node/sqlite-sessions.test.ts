@@ -120,7 +120,7 @@ describe('a second opener', () => {
     const file = newFile();
     const child = spawn(process.execPath, [CHILD, file, 'hold']);
     await once(child.stdout, 'data');
-    expect(() => open(file)).toThrow(`${file} is in use: another session server has it open.`);
+    expect(() => open(file)).toThrow(`${file} is in use: another process has it open.`);
     expect(() => open(file)).toThrow(expect.objectContaining({ code: 'locked' }));
     child.kill('SIGKILL');
     await once(child, 'exit');
@@ -162,7 +162,7 @@ describe('a file that cannot be used', () => {
     const file = newFile();
     inspect(file, (database) => database.exec('CREATE TABLE theirs (a)'));
     const before = readFileSync(file);
-    expect(() => open(file)).toThrow(`${file} is the database of another program.`);
+    expect(() => open(file)).toThrow(`${file} is another database.`);
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
@@ -296,7 +296,7 @@ describe('the file and its log', () => {
     other.exec('CREATE TABLE notes (text)');
     other.close();
     chmodSync(file, 0o644);
-    expect(() => sqliteSessionStore({ file })).toThrow('another program');
+    expect(() => sqliteSessionStore({ file })).toThrow('another database');
     expect(statSync(file).mode & 0o777).toBe(0o644);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Chunk } from '../../core/chunks.ts';
-import { encodeBatch } from './codec.ts';
+import { encodeBatch } from '../chunk-codec.ts';
 import { PackedChunks } from './packed-chunks.ts';
 
 const delta = (text: string, id = 't'): Chunk => ({ type: 'text-delta', id, delta: text });

@@ -1,6 +1,6 @@
 import { chunkBytes } from '../chunk-bytes.ts';
+import { addNumbered, type Item, isTextRun, parseBatch, sizeOf } from '../chunk-codec.ts';
 import type { LoggedChunk } from '../log.ts';
-import { addNumbered, type Item, isTextRun, parseBatch, sizeOf } from './codec.ts';
 
 /** A shorter run takes less as the chunks that it is. */
 const LEAST_RUN = 3;

@@ -9,10 +9,10 @@ import {
 import type { TurnOutcome } from '../../core/outcome.ts';
 import { steadyNow } from '../../core/timers.ts';
 import { isClosing } from '../chunk-bytes.ts';
+import { encodeBatch } from '../chunk-codec.ts';
 import { CommandQueue } from '../command-queue.ts';
 import type { TurnCommand, TurnWriter } from '../log.ts';
 import { createTurnProgress, type TurnProgress } from '../turn-progress.ts';
-import { encodeBatch } from './codec.ts';
 import type { TurnKeys } from './keys.ts';
 import { createRecent, type Written } from './recent.ts';
 import { CLOSE, LEASE_LEFT, RELEASE, RENEW } from './scripts.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Chunk } from '../../core/chunks.ts';
-import { decodeBatch, encodeBatch } from './codec.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { decodeBatch, encodeBatch } from './chunk-codec.ts';
 
 /** As it comes back from a store that keeps bytes. */
 const stored = (text: string) => new TextDecoder().decode(new TextEncoder().encode(text));

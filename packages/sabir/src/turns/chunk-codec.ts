@@ -1,7 +1,7 @@
-import type { Chunk, TextDeltaChunk } from '../../core/chunks.ts';
-import { isPlainText } from '../../core/downgrade.ts';
-import { chunkBytes, OVERHEAD_BYTES } from '../chunk-bytes.ts';
-import type { LoggedChunk } from '../log.ts';
+import type { Chunk, TextDeltaChunk } from '../core/chunks.ts';
+import { isPlainText } from '../core/downgrade.ts';
+import { chunkBytes, OVERHEAD_BYTES } from './chunk-bytes.ts';
+import type { LoggedChunk } from './log.ts';
 
 /**
  * Deltas of one part, one after the other: its id, their words together, and how long each is, as a

@@ -1,0 +1,234 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import {
+  chatBody,
+  createAgent,
+  createTestGateway,
+  createUser,
+  openSse,
+  readChunks,
+} from '../../../test/gateway-client.ts';
+import { createLedAgent } from '../../../test/many-gateways.ts';
+import { startSessionChain } from '../../../test/session-chain.ts';
+import { describeTurnLog } from '../../../test/turn-log-conformance.ts';
+import {
+  beginTurn,
+  CLOSING,
+  chunksOf,
+  delta,
+  FINISHED,
+  OPENING,
+  readAll,
+  request,
+  sleep,
+} from '../../../test/turn-log-helpers.ts';
+import { TURN_LOST_MESSAGE } from '../../core/errors.ts';
+import { agentOpsUpstream } from '../../sources/agent-ops/index.ts';
+import type { LoggedChunk, OrphanedTurn, TurnLog } from '../../turns/log.ts';
+import { sqliteTurnLog } from './sqlite-turns.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'sabir-turns-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let files = 0;
+const newFile = () => join(folder, `turns-${++files}.db`);
+
+describeTurnLog('SQLite', (options) => sqliteTurnLog({ database: newFile(), ...options }));
+
+/** Takes over every turn that it is offered. */
+function adoptAll(log: TurnLog): OrphanedTurn[] {
+  const orphans: OrphanedTurn[] = [];
+  log.onOrphan(async (orphan) => {
+    orphans.push(orphan);
+    return true;
+  });
+  return orphans;
+}
+
+describe('turns in a SQLite file', () => {
+  it('are offered for takeover by the next process, with origin, mark, commands and questions', async () => {
+    const database = newFile();
+    const first = sqliteTurnLog({ database });
+    const given = { sessionId: 's\0', chatId: 'c', origin: { a: [1] } };
+    const writer = await beginTurn(first, given);
+    await writer.append([...OPENING, delta('a\0'), delta('\ud800')], 7);
+    const question = { questionId: 'q', status: 'open' };
+    await writer.append([{ type: 'data-question', id: 'q', data: question }], 9);
+    await first.command(writer.turnId, { type: 'answer', questionId: 'q', answer: 'x' });
+    const before = await first.get(writer.turnId);
+    await first.close();
+
+    const second = sqliteTurnLog({ database });
+    expect(await second.get(writer.turnId)).toEqual(before);
+    const [orphan] = adoptAll(second);
+    expect(orphan).toMatchObject({ turn: before, origin: { a: [1] }, mark: 9 });
+    await orphan?.writer.append(CLOSING);
+    await orphan?.writer.close(FINISHED);
+    const commands = [];
+    for await (const command of orphan?.writer.commands() ?? []) commands.push(command);
+    expect(commands).toEqual([{ type: 'answer', questionId: 'q', answer: 'x' }]);
+    const chunks = chunksOf(await readAll(second, writer.turnId));
+    expect(chunks.slice(0, 4)).toEqual([...OPENING, delta('a\0'), delta('\ud800')]);
+    expect(chunks.slice(-2)).toEqual(CLOSING);
+    await second.close();
+  });
+
+  it('are the same request after a restart, live and ended', async () => {
+    const database = newFile();
+    const first = sqliteTurnLog({ database });
+    const [live, ended] = [request(), request()];
+    const writer = await beginTurn(first, live);
+    const other = await beginTurn(first, ended);
+    await other.append([...OPENING, ...CLOSING]);
+    await other.close(FINISHED);
+    await first.close();
+    const second = sqliteTurnLog({ database });
+    expect(await second.begin(live)).toMatchObject({ existing: { turnId: writer.turnId } });
+    expect(await second.begin(ended)).toMatchObject({ existing: { outcome: FINISHED } });
+    await second.close();
+  });
+
+  it('are lost after a lease where nobody takes them over, and forgotten after their retention', async () => {
+    const database = newFile();
+    const first = sqliteTurnLog({ database });
+    const writer = await beginTurn(first);
+    await writer.append(OPENING);
+    await first.close();
+    const second = sqliteTurnLog({ database, leaseMs: 50, retentionMs: 200 });
+    await expect
+      .poll(async () => (await second.get(writer.turnId))?.outcome)
+      .toEqual({
+        status: 'lost',
+      });
+    expect(chunksOf(await readAll(second, writer.turnId)).at(-1)).toMatchObject({ type: 'finish' });
+    await expect.poll(async () => second.get(writer.turnId)).toBeUndefined();
+    await second.close();
+    const third = sqliteTurnLog({ database });
+    expect(await third.get(writer.turnId)).toBeUndefined();
+    await third.close();
+  });
+
+  it('fence a writer that gave its turn up, and offer the turn to others of the process', async () => {
+    const log = sqliteTurnLog({ database: newFile() });
+    const orphans = adoptAll(log);
+    const writer = await beginTurn(log);
+    await writer.append(OPENING);
+    await writer.release();
+    await expect.poll(() => orphans.length).toBe(1);
+    await expect(writer.append([delta('late')])).rejects.toMatchObject({ code: 'turn-fenced' });
+    expect(await orphans[0]?.writer.append([delta('on')])).toBe(3);
+    await log.close();
+  });
+
+  it('belong to one process at a time: a second one gets the reason', async () => {
+    const database = newFile();
+    const log = sqliteTurnLog({ database });
+    expect(() => sqliteTurnLog({ database, lockTimeoutMs: 10 })).toThrow(/is in use/);
+    await log.close();
+    const again = sqliteTurnLog({ database });
+    await again.close();
+  });
+});
+
+describe('a process that is killed while it writes a turn', () => {
+  it('loses nothing that was acknowledged: the next one continues behind it', async () => {
+    const database = newFile();
+    const child = fileURLToPath(new URL('../../../test/sqlite-turns-child.ts', import.meta.url));
+    let acknowledged = 0;
+    for (let round = 0; round < 8; round++) {
+      const running = spawn(process.execPath, [child, database], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let said = '';
+      running.stdout.on('data', (bytes) => {
+        said += bytes;
+      });
+      const from = acknowledged;
+      await expect.poll(() => said.split('\n').length, { timeout: 10_000 }).toBeGreaterThan(3);
+      await sleep(round * 7);
+      running.kill('SIGKILL');
+      await once(running, 'close');
+      acknowledged = Number(said.split('\n').at(-2));
+      expect(acknowledged).toBeGreaterThan(from);
+    }
+    const log = sqliteTurnLog({ database });
+    const [turn] = await log.live('s', 'c');
+    const controller = new AbortController();
+    const read = log.read(turn?.turnId ?? '', 0, controller.signal)[Symbol.asyncIterator]();
+    const { value } = await read.next();
+    const entries: LoggedChunk[] = value ?? [];
+    controller.abort();
+    expect(entries.length).toBeGreaterThanOrEqual(acknowledged);
+    expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, at) => at + 1));
+    expect(chunksOf(entries)).toEqual(entries.map((_, at) => delta(`${at + 1} `)));
+    await log.close();
+  });
+});
+
+describe('a gateway that is started again on the same file', () => {
+  const agent = createLedAgent();
+
+  /** A gateway in front of a session server, as one process would have it. */
+  function open(database: string, port: number) {
+    const log = sqliteTurnLog({ database });
+    const gateway = createTestGateway(
+      agentOpsUpstream({
+        url: `ws://127.0.0.1:${port}`,
+        WebSocket,
+        token: ({ id }) => id,
+        isSessionServer: true,
+      }),
+      { log },
+    );
+    return { log, carl: createUser(gateway, 'carl'), gateway };
+  }
+
+  it('continues the turn, and a viewer that comes back has all of it', async () => {
+    const database = newFile();
+    const { port } = await startSessionChain({ driver: agent.driver });
+    const first = open(database, port);
+    const before = openSse(
+      await first.carl.post(chatBody('go'), { headers: { 'x-sabir-detach': '1' } }),
+    );
+    const run = await agent.run();
+    run.text('One ', 'two ');
+    await before.until(() => before.text().includes('two'));
+    // As a crash does: nobody is told, and the file is free.
+    await first.log.close();
+
+    const second = open(database, port);
+    const after = openSse(await second.carl.resume());
+    run.text('three');
+    run.end();
+    await after.ended;
+    expect(after.text()).toBe('One two three');
+    expect(after.chunks().at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' });
+    await second.gateway.close();
+    await first.gateway.close();
+    await second.log.close();
+  });
+
+  it('ends a turn whose agent was in the old process, with a reason', async () => {
+    const database = newFile();
+    const generator = createAgent();
+    const log = sqliteTurnLog({ database });
+    const carl = createUser(createTestGateway(generator.upstream, { log }), 'carl');
+    const before = openSse(await carl.post(chatBody('go')));
+    (await generator.run()).delta('half');
+    await before.until(() => before.text());
+    await log.close();
+    const again = sqliteTurnLog({ database });
+    const gateway = createTestGateway(createAgent().upstream, { log: again });
+    const chunks = await readChunks(
+      await createUser(gateway, 'carl').resumeAt(before.frames.findLast(({ id }) => id)?.id ?? ''),
+    );
+    expect(chunks).toContainEqual({ type: 'error', errorText: TURN_LOST_MESSAGE });
+    await gateway.close();
+    await again.close();
+  });
+});

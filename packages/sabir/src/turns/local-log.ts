@@ -1,0 +1,348 @@
+import type { Chunk } from '../core/chunks.ts';
+import {
+  LOG_FAILED,
+  SabirError,
+  SERVER_FULL,
+  SHUTTING_DOWN,
+  TURN_FENCED,
+  TURN_TOO_LARGE,
+} from '../core/errors.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import { afterThisTick, monotonicNow, startTimeout } from '../core/timers.ts';
+import { isClosing } from './chunk-bytes.ts';
+import { closingsOf } from './closings.ts';
+import { CommandQueue } from './command-queue.ts';
+import type { JournaledTurn, TurnJournal } from './journal.ts';
+import { createLocalNotes } from './local-notes.ts';
+import { bytesOf, type Chat, createLocalTurns, type LocalTurn, toInfo } from './local-turns.ts';
+import type { BeginTurn, OrphanedTurn, TurnCommand, TurnLog, TurnWriter } from './log.ts';
+import { TurnReader } from './turn-reader.ts';
+
+export type LocalTurnLogOptions = {
+  /** A turn past it is refused. 16 MB unless set. */
+  maxTurnBytes?: number;
+  /** How long an ended turn can still be read. A minute unless set; 0 forgets it at once. */
+  retentionMs?: number;
+  /**
+   * How much of ended turns is kept in all, those included that a slow viewer still reads. The oldest go first.
+   * @default 64 MB
+   */
+  retainedBytes?: number;
+  /**
+   * How much of running turns is kept in all. Past it no turn begins; past twice as much, the turn that writes fails.
+   * @default 192 MB
+   */
+  liveBytes?: number;
+  /** For how long a request that is sent again gets the turn that answered it. 10 s unless set. */
+  dedupeMs?: number;
+  /** How long a turn may be silent before it counts as lost. 30 s unless set. */
+  leaseMs?: number;
+  /** Milliseconds since 1970, for what viewers are shown: when a turn began and ended. `Date.now` unless set. */
+  now?: () => number;
+  /** Milliseconds that this process has run, for leases, retention and repeats. `monotonicNow` unless set. */
+  elapsed?: () => number;
+};
+
+const MEGABYTE = 1024 * 1024;
+/**
+ * Turns that one process at a time writes and reads. Without a journal they are lost with the process. With one, the
+ * next process finds them, and everything is written down before anybody reads it.
+ */
+export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJournal): TurnLog {
+  const { maxTurnBytes = 16 * MEGABYTE, retainedBytes = 64 * MEGABYTE } = options;
+  const { liveBytes: maxLiveBytes = 192 * MEGABYTE } = options;
+  const { retentionMs = 60_000, dedupeMs = 10_000, leaseMs = 30_000 } = options;
+  const { now = Date.now, elapsed = monotonicNow } = options;
+  const commit = createCommit(journal);
+  const turns = createLocalTurns({
+    retentionMs,
+    retainedBytes,
+    leaseMs,
+    now,
+    elapsed,
+    onForget(turnId) {
+      journal?.forget(turnId);
+      // What is not written now is written with the next turn.
+      if (journal) commit().catch(() => undefined);
+    },
+  });
+  let isClosed = false;
+  let writers = 0;
+  const adopters = new Set<Adopt>();
+
+  /** Ends a turn whose writer has gone. True for a turn that is live. */
+  function isLive(turn: LocalTurn, time = elapsed()): boolean {
+    if (turn.isEnded) return false;
+    if (time < turn.leaseEnd || turn.isOffered) return true;
+    if (adopters.size > 0) {
+      void offer(turn);
+      return true;
+    }
+    lose(turn);
+    return false;
+  }
+
+  function lose(turn: LocalTurn): void {
+    const { turnId, messageId, lastSeq } = turn.info;
+    const outcome = { status: 'lost' } as const;
+    const closings = closingsOf(turn.chunks, messageId, outcome);
+    turn.writer = 0;
+    if (closings.length > 0) {
+      journal?.append(turnId, lastSeq + closings.length, closings);
+    }
+    journal?.end(turnId, outcome, now());
+    try {
+      journal?.flush();
+    } catch {
+      // The next process is offered the turn once more.
+    }
+    turns.write(turn, closings, bytesOf(closings));
+    turns.end(turn, outcome);
+  }
+
+  /** Its writer is gone: another one continues it, or it is lost. */
+  async function offer(turn: LocalTurn): Promise<void> {
+    turn.isOffered = true;
+    try {
+      for (const adopt of adopters) {
+        turn.commands.end();
+        turn.commands = new CommandQueue();
+        for (const command of turn.given) turn.commands.push(command);
+        turn.leaseEnd = elapsed() + leaseMs;
+        const { origin, mark } = turn;
+        if (await adopt({ turn: toInfo(turn), origin, mark, writer: writerOf(turn) })) return;
+      }
+      turn.writer = 0;
+      if (!turn.isEnded && adopters.size > 0) lose(turn);
+    } catch {
+      // An adopter that fails has not adopted it: the turn is offered again when its lease has run out.
+      turn.writer = 0;
+    } finally {
+      turn.isOffered = false;
+    }
+  }
+
+  /** One timer a turn. An append only moves the end; the timer looks for itself when it fires. */
+  function watchLease(turn: LocalTurn): void {
+    const check = () => {
+      if (isLive(turn)) turn.leaseTimer = startTimeout(turn.leaseEnd - elapsed(), check);
+    };
+    turn.leaseTimer = startTimeout(leaseMs, check);
+  }
+
+  /** What is known of a turn, after a look at whether its writer is still there. */
+  function find(turnId: string): LocalTurn | undefined {
+    const turn = turns.get(turnId);
+    if (turn) isLive(turn);
+    // It may have been lost, and forgotten, just now.
+    return turns.get(turnId);
+  }
+
+  /** The turn that answers the same request, if it still does. */
+  function findRequest(chat: Chat, { requestId, isRepeat }: BeginTurn): LocalTurn | undefined {
+    const turn = chat.byRequest.get(requestId);
+    if (!turn || isLive(turn)) return turn;
+    const { outcome } = turn.info;
+    const isGood = outcome?.status === 'finished' || outcome?.status === 'paused';
+    // What is not kept any more is not there.
+    return isRepeat || (isGood && elapsed() < turn.endedAt + dedupeMs) ? turn : undefined;
+  }
+
+  function create(info: BeginTurn, restored?: JournaledTurn): LocalTurn {
+    const turn = turns.create(info, restored);
+    watchLease(turn);
+    return turn;
+  }
+
+  /** What earlier processes left: in the order in which it began, then ended in the order in which it ended. */
+  function restore(journaled: JournaledTurn[]): void {
+    const ended: [LocalTurn, TurnOutcome, number][] = [];
+    for (const kept of journaled) {
+      const turn = create(kept, kept);
+      const { chunks, outcome, endedAt = 0, commands } = kept;
+      turn.mark = kept.mark;
+      turn.given = commands;
+      for (const command of commands) {
+        if (command.type === 'answer') turn.answered.add(command.questionId);
+      }
+      turns.write(turn, chunks, bytesOf(chunks));
+      if (outcome) ended.push([turn, outcome, endedAt]);
+    }
+    for (const one of ended.sort(([, , at], [, , other]) => at - other)) turns.end(...one);
+  }
+
+  function writerOf(turn: LocalTurn): TurnWriter {
+    let isDone = false;
+    const id = ++writers;
+    turn.writer = id;
+    const hold = () => {
+      const time = elapsed();
+      if (!isLive(turn, time) || turn.writer !== id) throw new SabirError(TURN_FENCED);
+      turn.leaseEnd = time + leaseMs;
+    };
+    let appending: Promise<unknown> | undefined;
+    const { turnId } = turn.info;
+
+    async function append(chunks: Chunk[], mark = turn.mark): Promise<number> {
+      hold();
+      const bytes = bytesOf(chunks);
+      const isTooLarge = turn.bytes + bytes > maxTurnBytes;
+      const isFull = turns.liveBytes + bytes > 2 * maxLiveBytes;
+      if ((isTooLarge || isFull) && !chunks.every(isClosing)) {
+        throw new SabirError(isTooLarge ? TURN_TOO_LARGE : SERVER_FULL);
+      }
+      if (chunks.length === 0) return turn.info.lastSeq;
+      if (journal) {
+        const isMarked = mark !== turn.mark;
+        const lastSeq = turn.info.lastSeq + chunks.length;
+        journal.append(turnId, lastSeq, chunks, isMarked ? mark : undefined);
+        await commit();
+      }
+      turn.mark = mark;
+      turns.write(turn, chunks, bytes);
+      return turn.info.lastSeq;
+    }
+    return {
+      turnId: turn.info.turnId,
+      renewMs: Math.min(2_000, leaseMs / 3),
+      get isHeld() {
+        return !turn.isEnded && elapsed() < turn.leaseEnd;
+      },
+      // With a journal the next one is numbered behind this one, once this one is written down.
+      append: journal
+        ? (chunks, mark) => {
+            const doing = Promise.resolve(appending).then(() => append(chunks, mark));
+            appending = doing.catch(() => undefined);
+            return doing;
+          }
+        : append,
+      async renew() {
+        hold();
+      },
+      commands: () => turn.commands.read(),
+      async release() {
+        if (turn.isEnded || turn.writer !== id) return;
+        turn.writer = 0;
+        turn.commands.end();
+        if (journal && adopters.size === 0) return;
+        turn.leaseEnd = 0;
+        isLive(turn);
+      },
+      async close(outcome) {
+        if (isDone) return;
+        hold();
+        isDone = true;
+        if (journal) {
+          journal.end(turnId, outcome, now());
+          await commit();
+        }
+        turns.end(turn, outcome);
+      },
+    };
+  }
+
+  restore(journal?.load() ?? []);
+
+  return {
+    outlivesProcess: journal !== undefined,
+    notes: createLocalNotes(elapsed),
+    isReadElsewhere: async () => false,
+    onOrphan(adopt) {
+      if (!journal) return () => undefined;
+      adopters.add(adopt);
+      for (const turn of turns.all()) {
+        if (!turn.isEnded && turn.writer === 0 && !turn.isOffered) void offer(turn);
+      }
+      return () => void adopters.delete(adopt);
+    },
+    limits: {
+      liveBytes: { max: maxLiveBytes, use: () => turns.liveBytes },
+      retainedBytes: { max: retainedBytes, use: () => turns.endedBytes },
+    },
+    async begin(info) {
+      if (isClosed) throw new SabirError(SHUTTING_DOWN);
+      const chat = turns.chatOf(info.sessionId, info.chatId);
+      const existing = chat && findRequest(chat, info);
+      if (!existing && turns.liveBytes > maxLiveBytes) {
+        throw new SabirError(
+          SERVER_FULL,
+          `Running turns hold more than liveBytes: ${maxLiveBytes}.`,
+        );
+      }
+      if (existing) return { existing: toInfo(existing) };
+      const turn = create(info);
+      const writer = writerOf(turn);
+      if (journal) {
+        const { turnId, startedAt } = turn.info;
+        journal.begin({ ...info, origin: info.origin, turnId, startedAt });
+        try {
+          await commit();
+        } catch (error) {
+          turn.writer = 0;
+          turns.discard(turn);
+          throw error;
+        }
+      }
+      return { writer };
+    },
+    async latest(sessionId, chatId) {
+      const chat = turns.chatOf(sessionId, chatId);
+      if (chat?.latest) isLive(chat.latest);
+      return chat?.latest && turns.get(chat.latest.info.turnId) ? toInfo(chat.latest) : undefined;
+    },
+    async get(turnId) {
+      const turn = find(turnId);
+      return turn && toInfo(turn);
+    },
+    read: (turnId, after, signal, batchBytes) =>
+      new TurnReader(find(turnId), after, signal, batchBytes),
+    async command(turnId: string, command: TurnCommand) {
+      const turn = find(turnId);
+      if (!turn || turn.isEnded) return false;
+      if (command.type === 'answer') {
+        if (turn.answered.has(command.questionId)) return false;
+        turn.answered.add(command.questionId);
+      }
+      if (journal) {
+        journal.command(turnId, command);
+        turn.given.push(command);
+        await commit();
+      }
+      turn.commands.push(command);
+      return true;
+    },
+    async live(sessionId, chatId) {
+      const found = turns.live(sessionId, chatId);
+      return found.filter((turn) => isLive(turn)).map(toInfo);
+    },
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      adopters.clear();
+      turns.clear();
+      journal?.flush();
+      journal?.close();
+    },
+  };
+}
+
+type Adopt = (orphan: OrphanedTurn) => Promise<boolean>;
+
+/** Writes down what all turns of one tick have noted in one step. Rejects where that fails. */
+function createCommit(journal: TurnJournal | undefined): () => Promise<void> {
+  let due: Promise<void> | undefined;
+  return () => {
+    due ??= new Promise<void>((resolve, reject) => {
+      afterThisTick(() => {
+        due = undefined;
+        try {
+          journal?.flush();
+          resolve();
+        } catch (cause) {
+          reject(new SabirError(LOG_FAILED, undefined, { cause }));
+        }
+      });
+    });
+    return due;
+  };
+}
