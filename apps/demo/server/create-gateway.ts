@@ -64,5 +64,9 @@ export function createGateway({ createFlow, flowOptions, desk }: GatewayOptions)
 }
 
 export function isGatewayAddress(pathname: string): boolean {
-  return pathname === '/metrics' || /^\/api\/(sessions\/|chat(\/|$))/.test(pathname);
+  return (
+    pathname === '/metrics' ||
+    pathname === '/readyz' ||
+    /^\/api\/(sessions\/|chat(\/|$))/.test(pathname)
+  );
 }

@@ -148,6 +148,15 @@ export const ORIGIN_REFUSED = {
   userMessage: 'This page may not do that.',
   remedy: 'Add its origin to cors.origins, or send Authorization: Bearer with a valid token.',
 } as const;
+/** A 401, as for any request without a sign-in: a page that tries a rebound name learns nothing more. */
+export const HOST_REFUSED = {
+  code: 'host-refused',
+  status: 401,
+  retryable: false,
+  userMessage: 'This server answers on its own machine only.',
+  remedy:
+    'Use http://localhost or http://127.0.0.1, or start the server with --host and a way to sign in.',
+} as const;
 export const SIGN_IN_EXPIRED = {
   code: 'sign-in-expired',
   status: 401,
@@ -434,6 +443,7 @@ export type ErrorKind =
   | typeof NOT_SIGNED_IN
   | typeof KEYS_UNAVAILABLE
   | typeof ORIGIN_REFUSED
+  | typeof HOST_REFUSED
   | typeof SIGN_IN_EXPIRED
   | typeof NOT_FOUND
   | typeof HOOK_TIMEOUT

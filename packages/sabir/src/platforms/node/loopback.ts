@@ -1,5 +1,5 @@
 /** Servers that are for this machine only, and pages that try to reach them through a name of their own. */
-import { NOT_SIGNED_IN, SabirError } from '../../core/errors.ts';
+import { HOST_REFUSED, SabirError } from '../../core/errors.ts';
 import { toErrorResponse } from '../../gateway/responses.ts';
 
 export function isLoopback(host: string): boolean {
@@ -13,6 +13,5 @@ export function isLoopback(host: string): boolean {
 export function refuseRebound({ headers, url }: Request): Response | undefined {
   const host = headers.get('host') ?? new URL(url).host;
   if (isLoopback(host.replace(/:\d+$/, ''))) return undefined;
-  const detail = 'This server is for this machine only, and the Host header names another.';
-  return toErrorResponse(new SabirError(NOT_SIGNED_IN, detail));
+  return toErrorResponse(new SabirError(HOST_REFUSED));
 }
