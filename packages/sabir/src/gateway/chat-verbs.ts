@@ -237,7 +237,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       if (!isOver) return show({ turn: named, after });
     }
     // The one that runs, not one that waits, be it behind it or for an answer.
-    const [running] = await findLiveTurns(log, place);
+    const [running] = await findLiveTurns(log, runner, place);
     const latest = running ?? (await log.latest(place.logSession, place.chatId));
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
@@ -271,7 +271,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   /** The latest of a chat, and those that run: it may be waiting behind them. */
   async function turnsOf(place: Place): Promise<TurnInfo[]> {
     const latest = await log.latest(place.logSession, place.chatId);
-    const live = await findLiveTurns(log, place);
+    const live = await findLiveTurns(log, runner, place);
     const others = live.filter(({ turnId }) => turnId !== latest?.turnId);
     return latest ? [latest, ...others] : others;
   }
@@ -281,7 +281,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       route.enter(visit, chatId, 'collaborator'),
     );
     let isHeard = false;
-    const live = await findLiveTurns(log, place);
+    const live = await findLiveTurns(log, runner, place);
     const begun = live.filter(({ status }) => status !== 'queued');
     // What waits behind it may be somebody else's, and is not what they want to end.
     for (const turn of begun.length > 0 ? begun : live) {

@@ -267,4 +267,16 @@ describe('of several turns of a chat', () => {
     expect((await carl.stop()).status).toBe(202);
     await eventually(() => agent.runs.every((run) => run.turn.signal.aborted), 'both stops');
   });
+
+  it('a stop ends one that has begun and said nothing yet, too', async () => {
+    const agent = createAgent();
+    const carl = createUser(createTestGateway(agent.upstream), 'carl');
+    const first = openSse(await carl.post(chatBody('go')));
+    (await agent.run()).delta('One');
+    await first.until(() => first.text());
+    await carl.post(chatBody('and this'));
+    await agent.run(1);
+    expect((await carl.stop()).status).toBe(202);
+    await eventually(() => agent.runs.every((run) => run.turn.signal.aborted), 'both stops');
+  });
 });

@@ -61,7 +61,7 @@ export function createRestoring(options: RestoringOptions) {
     if (!waiting) return undefined;
     const { messageId, user } = waiting;
     // It was asked for a while: somebody may have been faster, here or elsewhere.
-    const [live] = await findLiveTurns(log, place);
+    const [live] = await findLiveTurns(log, runner, place);
     if (live) return live;
     const nothingNew = { text: '', attachments: [], messages: [], body: {} };
     const { turn } = await runner.begin(
@@ -130,7 +130,7 @@ export function createRestoring(options: RestoringOptions) {
     },
     /** The same for whoever answers, or one that runs and may not have told all of it again yet. */
     async restoreToAnswer(place: Place, visit: Visit): Promise<Answerable> {
-      const live = await findLiveTurns(log, place);
+      const live = await findLiveTurns(log, runner, place);
       if (live.length > 0) return { live, restored: live.find(isTelling) };
       const begun = await begin(place, visit);
       const isRestored = begun?.requestId.startsWith(RESTORED);

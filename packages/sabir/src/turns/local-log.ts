@@ -62,7 +62,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
     elapsed,
     onForget(turnId) {
       journal?.forget(turnId);
-      // What is not written now is written with the next turn.
+      // A turn that could not be taken out of the journal is forgotten again at the next start.
       if (journal) commit().catch(() => undefined);
     },
   });
@@ -91,11 +91,8 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       journal?.append(turnId, lastSeq + closings.length, closings);
     }
     journal?.end(turnId, outcome, now());
-    try {
-      journal?.flush();
-    } catch {
-      // The next process is offered the turn once more.
-    }
+    // If this cannot be written down, the next process is offered the turn once more.
+    if (journal) commit().catch(() => undefined);
     turns.write(turn, closings, bytesOf(closings));
     turns.end(turn, outcome);
   }
@@ -197,6 +194,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
         const lastSeq = turn.info.lastSeq + chunks.length;
         journal.append(turnId, lastSeq, chunks, isMarked ? mark : undefined);
         await commit();
+        if (turn.isEnded || turn.writer !== id) throw new SabirError(TURN_FENCED);
       }
       turn.mark = mark;
       turns.write(turn, chunks, bytes);
@@ -221,22 +219,25 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       },
       commands: () => turn.commands.read(),
       async release() {
+        // The next writer begins behind what this one has written.
+        await appending;
         if (turn.isEnded || turn.writer !== id) return;
         turn.writer = 0;
         turn.commands.end();
-        if (journal && adopters.size === 0) return;
+        // While nothing can be written, the next writer would give the turn up as well: wait for a lease.
+        if (journal && (adopters.size === 0 || commit.hasFailed())) return;
         turn.leaseEnd = 0;
         isLive(turn);
       },
       async close(outcome) {
         if (isDone) return;
         hold();
-        isDone = true;
         if (journal) {
           journal.end(turnId, outcome, now());
           await commit();
         }
-        turns.end(turn, outcome);
+        isDone = true;
+        if (!turn.isEnded) turns.end(turn, outcome);
       },
     };
   }
@@ -299,14 +300,20 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
     async command(turnId: string, command: TurnCommand) {
       const turn = find(turnId);
       if (!turn || turn.isEnded) return false;
-      if (command.type === 'answer') {
-        if (turn.answered.has(command.questionId)) return false;
-        turn.answered.add(command.questionId);
-      }
+      const isAnswer = command.type === 'answer';
+      if (isAnswer && turn.answered.has(command.questionId)) return false;
+      // At once: a second answer must not come in while the first is being written down.
+      if (isAnswer) turn.answered.add(command.questionId);
       if (journal) {
         journal.command(turnId, command);
+        try {
+          await commit();
+        } catch (error) {
+          if (isAnswer) turn.answered.delete(command.questionId);
+          throw error;
+        }
+        if (turn.isEnded) return false;
         turn.given.push(command);
-        await commit();
       }
       turn.commands.push(command);
       return true;
@@ -320,8 +327,12 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       isClosed = true;
       adopters.clear();
       turns.clear();
-      journal?.flush();
-      journal?.close();
+      if (!journal) return;
+      try {
+        await commit();
+      } finally {
+        journal.close();
+      }
     },
   };
 }
@@ -329,20 +340,29 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
 type Adopt = (orphan: OrphanedTurn) => Promise<boolean>;
 
 /** Writes down what all turns of one tick have noted in one step. Rejects where that fails. */
-function createCommit(journal: TurnJournal | undefined): () => Promise<void> {
+function createCommit(journal: TurnJournal | undefined) {
   let due: Promise<void> | undefined;
-  return () => {
+  let hasFailed = false;
+
+  function commit(): Promise<void> {
     due ??= new Promise<void>((resolve, reject) => {
       afterThisTick(() => {
         due = undefined;
         try {
           journal?.flush();
+          hasFailed = false;
           resolve();
         } catch (cause) {
+          hasFailed = true;
           reject(new SabirError(LOG_FAILED, undefined, { cause }));
         }
       });
     });
     return due;
-  };
+  }
+
+  return Object.assign(commit, {
+    /** The last time it was tried. */
+    hasFailed: () => hasFailed,
+  });
 }

@@ -17,7 +17,7 @@ export interface SqlDatabase {
 
 const TABLES = [
   `CREATE TABLE IF NOT EXISTS turn (
-    turn_id TEXT PRIMARY KEY, info TEXT NOT NULL, mark INTEGER NOT NULL, ended TEXT) STRICT, WITHOUT ROWID`,
+    position INTEGER PRIMARY KEY, turn_id TEXT NOT NULL UNIQUE, info TEXT NOT NULL, mark ANY, ended TEXT) STRICT`,
   `CREATE TABLE IF NOT EXISTS turn_append (
     turn_id TEXT NOT NULL, last_seq INTEGER NOT NULL, chunks TEXT NOT NULL,
     PRIMARY KEY (turn_id, last_seq)) STRICT, WITHOUT ROWID`,
@@ -27,10 +27,10 @@ const TABLES = [
 ];
 
 const SQL = {
-  turns: 'SELECT turn_id, info, mark, ended FROM turn ORDER BY info ->> 2, turn_id',
+  turns: 'SELECT turn_id, info, mark, ended FROM turn ORDER BY position',
   appends: 'SELECT chunks FROM turn_append WHERE turn_id = ? ORDER BY last_seq',
   commands: 'SELECT command FROM turn_command WHERE turn_id = ? ORDER BY position',
-  begin: 'INSERT INTO turn (turn_id, info, mark) VALUES (?, ?, 0)',
+  begin: 'INSERT INTO turn (turn_id, info) VALUES (?, ?)',
   append: 'INSERT INTO turn_append (turn_id, last_seq, chunks) VALUES (?, ?, ?)',
   mark: 'UPDATE turn SET mark = ? WHERE turn_id = ?',
   command: 'INSERT INTO turn_command (turn_id, command) VALUES (?, ?)',

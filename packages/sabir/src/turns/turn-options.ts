@@ -63,6 +63,8 @@ export interface Turn {
   readonly messageId: string;
   /** The highest number that its log has confirmed; 0 while there is none. */
   readonly lastSeq: number;
+  /** Its prompt waits behind others, as far as its agent says. */
+  readonly isQueued: boolean;
   /** It waits for an answer, and whoever keeps it can go on with it another time. */
   readonly canWait: boolean;
   /** Ends it here; the agent behind it is not told to stop. */

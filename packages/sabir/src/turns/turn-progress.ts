@@ -165,7 +165,8 @@ export function toldBy(
 
 /** Whether people can still answer it. */
 function isOpen(question: AskedQuestion): boolean {
-  return question.status === 'open' && !question.isAnswered && !hasExpired(question);
+  const isSettled = question.isAnswered || question.approval?.isSettled;
+  return question.status === 'open' && !isSettled && !hasExpired(question);
 }
 
 /** Why a turn that has not ended says nothing, if that is known. */

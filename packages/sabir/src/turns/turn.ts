@@ -425,6 +425,9 @@ export function runTurn(options: TurnOptions): Turn {
     get lastSeq() {
       return unwritten.lastSeq;
     },
+    get isQueued() {
+      return upstream.isQueued;
+    },
     get canWait() {
       return questions.isAsking && lease?.session.waiting !== undefined;
     },

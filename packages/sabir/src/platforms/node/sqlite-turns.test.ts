@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
@@ -31,7 +32,7 @@ import {
 import { TURN_LOST_MESSAGE } from '../../core/errors.ts';
 import { agentOpsUpstream } from '../../sources/agent-ops/index.ts';
 import type { LoggedChunk, OrphanedTurn, TurnLog } from '../../turns/log.ts';
-import { sqliteTurnLog } from './sqlite-turns.ts';
+import { type SqlDatabase, sqliteTurnLog } from './sqlite-turns.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sabir-turns-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -131,6 +132,102 @@ describe('turns in a SQLite file', () => {
     expect(() => sqliteTurnLog({ database, lockTimeoutMs: 10 })).toThrow(/is in use/);
     await log.close();
     const again = sqliteTurnLog({ database });
+    await again.close();
+  });
+});
+
+/** A database whose transactions fail while `isFull`. */
+function createFillableDisk() {
+  const database = new DatabaseSync(':memory:');
+  const disk = { isFull: false };
+  const sql: SqlDatabase = {
+    query: (statement, ...values) =>
+      database.prepare(statement).all(...values) as Record<string, unknown>[],
+    transaction(run) {
+      if (disk.isFull) throw new Error('database or disk is full');
+      database.exec('BEGIN');
+      run();
+      database.exec('COMMIT');
+    },
+    // The next log of the test opens it again.
+    close: () => undefined,
+  };
+  return { disk, sql };
+}
+
+describe('turns on a disk that is full for a while', () => {
+  const failed = { code: 'log-failed' };
+
+  it('refuse what they cannot write, and number what follows without a gap', async () => {
+    const { disk, sql } = createFillableDisk();
+    const log = sqliteTurnLog({ database: sql });
+    const [one, other] = [await beginTurn(log), await beginTurn(log)];
+    await one.append(OPENING);
+    disk.isFull = true;
+    await expect(one.append([delta('never')])).rejects.toMatchObject(failed);
+    await expect(log.begin(request())).rejects.toMatchObject(failed);
+    disk.isFull = false;
+    expect(await one.append([delta('a')])).toBe(3);
+    expect(await other.append(OPENING)).toBe(2);
+    await log.close();
+    const again = sqliteTurnLog({ database: sql });
+    expect(await again.get(one.turnId)).toMatchObject({ lastSeq: 3 });
+    expect(await again.live('s', 'c')).toHaveLength(2);
+    await again.close();
+  });
+
+  it('end when their end can be written, and not before', async () => {
+    const { disk, sql } = createFillableDisk();
+    const log = sqliteTurnLog({ database: sql });
+    const writer = await beginTurn(log);
+    await writer.append([...OPENING, ...CLOSING]);
+    disk.isFull = true;
+    await expect(writer.close(FINISHED)).rejects.toMatchObject(failed);
+    expect((await log.get(writer.turnId))?.status).toBe('running');
+    disk.isFull = false;
+    await writer.close(FINISHED);
+    expect((await log.get(writer.turnId))?.outcome).toEqual(FINISHED);
+    await log.close();
+  });
+
+  it('take an answer that could not be written before', async () => {
+    const { disk, sql } = createFillableDisk();
+    const log = sqliteTurnLog({ database: sql });
+    const writer = await beginTurn(log);
+    const answer = { type: 'answer', questionId: 'q', answer: 1 } as const;
+    disk.isFull = true;
+    await expect(log.command(writer.turnId, answer)).rejects.toMatchObject(failed);
+    disk.isFull = false;
+    expect(await log.command(writer.turnId, answer)).toBe(true);
+    expect(await log.command(writer.turnId, answer)).toBe(false);
+    await log.close();
+  });
+
+  it('are not offered again at once by a writer that could not write', async () => {
+    const { disk, sql } = createFillableDisk();
+    const log = sqliteTurnLog({ database: sql, leaseMs: 300 });
+    const orphans = adoptAll(log);
+    const writer = await beginTurn(log);
+    disk.isFull = true;
+    await expect(writer.append(OPENING)).rejects.toMatchObject(failed);
+    await writer.release();
+    await sleep(50);
+    expect(orphans).toHaveLength(0);
+    disk.isFull = false;
+    await expect.poll(() => orphans.length).toBe(1);
+    await log.close();
+  });
+
+  it('keep the order in which they began over a restart, also within a millisecond', async () => {
+    const { sql } = createFillableDisk();
+    const log = sqliteTurnLog({ database: sql, now: () => 1_000 });
+    const writers = [];
+    for (let at = 0; at < 5; at++) writers.push(await beginTurn(log));
+    await log.close();
+    const again = sqliteTurnLog({ database: sql });
+    const ids = writers.map(({ turnId }) => turnId);
+    expect((await again.live('s', 'c')).map(({ turnId }) => turnId)).toEqual(ids);
+    expect((await again.latest('s', 'c'))?.turnId).toBe(ids.at(-1));
     await again.close();
   });
 });

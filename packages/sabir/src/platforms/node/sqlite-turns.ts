@@ -37,6 +37,15 @@ export function sqliteTurnLog(options: SqliteTurnLogOptions): TurnLog {
   return createLocalTurnLog(limits, createSqliteJournal(sql));
 }
 
+/** SQLite ends a transaction by itself after some errors. */
+function rollBack(database: DatabaseSync): void {
+  try {
+    database.exec('ROLLBACK');
+  } catch {
+    // There is nothing left to roll back.
+  }
+}
+
 function toSqlDatabase(database: DatabaseSync): SqlDatabase {
   const statements = new Map<string, StatementSync>();
   return {
@@ -54,7 +63,7 @@ function toSqlDatabase(database: DatabaseSync): SqlDatabase {
         run();
         database.exec('COMMIT');
       } catch (error) {
-        if (database.isTransaction) database.exec('ROLLBACK');
+        rollBack(database);
         throw error;
       }
     },
