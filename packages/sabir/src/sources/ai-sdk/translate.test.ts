@@ -3,7 +3,9 @@ import { available, call, streamed } from '../../../test/chunk-sequences.ts';
 import { describeTranslator } from '../../../test/translator-conformance.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import { RUN_FAILED } from '../../core/errors.ts';
+import { foldChunks } from '../../core/fold.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import { type ChunkTranslatorOptions, createChunkTranslator } from './translate.ts';
 
 const FIXTURES = new URL('../../../test/fixtures/chunks/', import.meta.url);
@@ -22,6 +24,43 @@ const text = (id: string, said?: string): Chunk[] => [
   { type: 'text-start', id },
   ...(said === undefined ? [] : [{ type: 'text-delta', id, delta: said } as Chunk]),
 ];
+
+describe('words without an id', () => {
+  const says = (delta: string) => ({ type: 'text-delta', delta });
+  const thinks = (delta: string) => ({ type: 'reasoning-delta', delta });
+
+  /** The parts that the chunks make, in short. */
+  function partsOf(...events: unknown[]): unknown[] {
+    const { chunks, stats } = translate(events, { status: 'finished' });
+    expect(verifyChunks(chunks)).toEqual([]);
+    expect(stats).toEqual({ unknown: {}, malformed: {} });
+    const { parts } = foldChunks(chunks);
+    return parts.map((part) => ('text' in part ? `${part.type}: ${part.text}` : part.type));
+  }
+
+  it('are one part, until another one begins', () => {
+    expect(partsOf(says('One '), says('two.'))).toEqual(['text: One two.']);
+    expect(partsOf(thinks('Hm. '), says('Yes'), says('.'), thinks('But'))).toEqual([
+      'reasoning: Hm. ',
+      'text: Yes.',
+      'reasoning: But',
+    ]);
+    const tool = [available, { type: 'tool-output-available', toolCallId: 'c', output: 1 }];
+    expect(partsOf(says('a'), ...tool, says('b'))).toEqual(['text: a', 'tool-search', 'text: b']);
+  });
+
+  it('go on behind data, and begin anew in another step', () => {
+    const data = { type: 'data-weather', data: 1 };
+    expect(partsOf(says('a'), data, says('b'))).toEqual(['text: ab', 'data-weather']);
+    const steps = [{ type: 'start-step' }, says('a'), { type: 'finish-step' }];
+    expect(partsOf(...steps, ...steps)).toEqual(['step-start', 'text: a', 'step-start', 'text: a']);
+  });
+
+  it('stand beside words with one', () => {
+    const named = [...text('t', 'named'), { type: 'text-end', id: 't' }];
+    expect(partsOf(says('a'), ...named, says('b'))).toEqual(['text: a', 'text: named', 'text: b']);
+  });
+});
 
 describe('the message', () => {
   it('has the id of the source, else the given one', () => {

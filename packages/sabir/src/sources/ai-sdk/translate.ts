@@ -17,11 +17,16 @@ export type ChunkTranslatorOptions = {
   errorText?: (error: unknown) => string;
 };
 
+/** Words without the id of a part, and without its start and end: the translator adds them. */
+export type LooseDelta = { type: 'text-delta' | 'reasoning-delta'; delta: string };
+
 type Block = 'text' | 'reasoning';
 /** Whether a text streams, or was ended with its step and may go on in another part. */
 type TextState = { step: number; isCut: boolean };
 
 const UNREADABLE = '[unreadable]';
+/** What begins a part of its own, so that words behind it are a new part too. Data and sources do not. */
+const BEGINS_PART = /^(text-|reasoning-|tool-input-|file$|start-step$)/;
 
 /**
  * Chunks, as somebody's generator gives them → chunks, in an order that no client dies of.
@@ -38,6 +43,9 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   /** Questions nobody has answered, by the ids of their parts. */
   const questions = new Map<string, Loose>();
   const fit = createDowngrade(7);
+  /** The part that deltas without an id go to. */
+  let loose: { kind: Block; id: string } | undefined;
+  let looseParts = 0;
   let out: Chunk[] = [];
   let isStarted = false;
   let isInStep = false;
@@ -96,6 +104,26 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
     texts[kind].clear();
   }
 
+  function endLoose(): void {
+    if (!loose) return;
+    const { kind, id } = loose;
+    if (texts[kind].get(id)?.isCut === false) endText(kind, id);
+    texts[kind].delete(id);
+    loose = undefined;
+  }
+
+  /** A delta without an id goes on with the words before it, or begins a part. */
+  function withId(chunk: Loose): Loose {
+    const { type, id } = chunk;
+    if (id !== undefined || (type !== 'text-delta' && type !== 'reasoning-delta')) return chunk;
+    const kind = type === 'text-delta' ? 'text' : 'reasoning';
+    if (loose?.kind !== kind || texts[kind].get(loose.id)?.isCut !== false) {
+      endLoose();
+      loose = { kind, id: `${kind}-without-id-${++looseParts}` };
+    }
+    return { ...chunk, id: loose.id };
+  }
+
   /** True where the chunk is taken as it is. */
   function takeText(kind: Block, chunk: Loose): boolean {
     const open = texts[kind];
@@ -145,6 +173,7 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
 
   /** True where the chunk is taken as it is. */
   function take(type: string, chunk: Loose): boolean {
+    if (BEGINS_PART.test(type) && chunk.id !== loose?.id) endLoose();
     if (type.startsWith('text-')) return takeText('text', chunk);
     if (type.startsWith('reasoning-') && type !== 'reasoning-file') {
       return takeText('reasoning', chunk);
@@ -228,9 +257,10 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   /** What is wrong with the chunk, if something is. */
   function read(event: unknown, given: Loose, type: string): keyof TranslatorStats | undefined {
     if (shapeOf(type) === undefined) return 'unknown';
-    const fitted = fit(given as Chunk)[0] as Loose | undefined;
+    const named = withId(given);
+    const fitted = fit(named as Chunk)[0] as Loose | undefined;
     if (!fitted) return 'malformed';
-    let isSound = given === event && isSame(given, fitted);
+    let isSound = given === event && isSame(named, fitted);
     if (!isStarted && type === 'start') {
       const taken = takeMetadata(fitted);
       start(taken);

@@ -19,7 +19,7 @@ import type {
   WaitingTurn,
 } from '../../turns/upstream.ts';
 import { createQuestions } from './questions.ts';
-import { createChunkTranslator } from './translate.ts';
+import { createChunkTranslator, type LooseDelta } from './translate.ts';
 
 export type ChunkTurn<Body extends object = Record<string, unknown>> = Pick<
   Prompt,
@@ -55,7 +55,7 @@ export type ChunkTurn<Body extends object = Record<string, unknown>> = Pick<
 };
 
 /** A generator's chunks are checked one by one; the AI SDK's own streams are taken as they are. */
-type Chunks = AsyncIterable<Chunk> | ReadableStream<{ type: ChunkType }>;
+type Chunks = AsyncIterable<Chunk | LooseDelta> | ReadableStream<{ type: ChunkType }>;
 export type ChunkHandler<Body extends object = Record<string, unknown>> = (
   turn: ChunkTurn<Body>,
 ) => Chunks | Promise<Chunks>;
@@ -87,12 +87,11 @@ const DRAIN_MS = 5_000;
  *
  * ```ts
  * asUpstream(async function* ({ text, signal }) {
- *   yield { type: 'text-start', id: '1' };
- *   for await (const delta of answer(text, signal)) yield { type: 'text-delta', id: '1', delta };
+ *   for await (const delta of answer(text, signal)) yield { type: 'text-delta', delta };
  * });
  * ```
  *
- * What the generator leaves out (`start`, ends, `finish`) is added; an error it throws ends the
+ * What the generator leaves out (`start`, ids of texts, their starts and ends, `finish`) is added; an error it throws ends the
  * turn as failed, with its message. `asUpstream<ChatBody>(…)` names what the body is expected to be.
  */
 export function asUpstream<Body extends object = Record<string, unknown>>(

@@ -178,7 +178,7 @@ describe.skipIf(!hasRedis).each(CLIENT_KINDS)(
     });
 
     it('know whether another one reads', async () => {
-      const [one, other] = await gateways.openMany(2, { leaseMs: 200 });
+      const [one, other] = await gateways.openMany(2, { leaseMs: 600 });
       if (!one || !other) throw new Error('unreachable');
       const writer = await beginTurn(one);
       await writer.append(OPENING);
@@ -188,8 +188,8 @@ describe.skipIf(!hasRedis).each(CLIENT_KINDS)(
       const reading = readAll(other, writer.turnId, 0, leaving.signal);
       await until('the other is seen', () => one.isReadElsewhere(writer.turnId));
       expect(await other.isReadElsewhere(writer.turnId)).toBe(true);
-      // It is seen for as long as it reads, though nothing is written.
-      for (let beat = 0; beat < 12; beat++) {
+      // It is seen for as long as it reads, though nothing is written for longer than its entry lasts: two leases.
+      for (let beat = 0; beat < 28; beat++) {
         await sleep(50);
         await writer.renew();
         expect(await one.isReadElsewhere(writer.turnId)).toBe(true);
