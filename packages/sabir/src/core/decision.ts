@@ -14,7 +14,7 @@ export function toDecision(answer: unknown): Decision {
   if (typeof answer === 'boolean') return { approved: answer };
   if (typeof answer !== 'string') return { approved: false };
   if (YES.test(answer)) return { approved: true };
-  // Whoever wrote a sentence instead of choosing has given a reason.
+  // A sentence instead of a choice is the reason for a no.
   return {
     approved: false,
     ...(!/^\s*(deny|denied|no|false)?\s*[.!]?\s*$/i.test(answer) && { reason: answer.trim() }),

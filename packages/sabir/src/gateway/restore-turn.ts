@@ -89,8 +89,8 @@ export function createRestoring(options: RestoringOptions) {
   }
 
   /**
-   * Waits until a turn that goes on has told enough. `isUnsure`: it was not in time, or the turn has failed, and nobody
-   * can say what it would have told.
+   * Waits until a restored turn has repeated enough. `isUnsure`: it took too long, or the turn has failed before it
+   * repeated everything.
    */
   async function untilTold(
     turn: TurnInfo,

@@ -17,7 +17,7 @@ export type LocalTurn = ReadableTurn & {
   chat: Chat;
   bytes: number;
   commands: CommandQueue;
-  /** The questions that somebody has answered. */
+  /** Questions with an accepted answer. */
   answered: Set<string>;
   /** By `elapsed`; 0 while the turn runs. */
   endedAt: number;
@@ -146,7 +146,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
     liveBytes -= turn.bytes;
     turn.bytes += TURN_BYTES;
     endedBytes += turn.bytes;
-    // Whoever waits for its end may ask for the turn at once: it is forgotten, or it is there.
+    // A reader that waits for the end may ask for the turn at once, so retention 0 forgets it before the wake-up.
     if (ended.size === 1 || endedBytes > retainedBytes || retentionMs <= 0) forgetEnded();
     wakeReaders(turn);
     turn.commands.end();
@@ -172,7 +172,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
     }
     const { sessionId, chatId, requestId, messageId } = info;
     const turn: LocalTurn = {
-      // Not only an id: whoever knows it can ask for the turn.
+      // Hard to guess: a client that knows it can ask for the turn.
       info: {
         sessionId,
         chatId,
@@ -282,7 +282,7 @@ function keyOf(sessionId: string, chatId: string): string {
   return JSON.stringify([sessionId, chatId]);
 }
 
-/** Made for whoever reads, not kept: most of what a long turn keeps are its chunks. */
+/** Numbers are added for readers and not kept: most of what a long turn holds are its chunks. */
 function numberedFrom(chunks: readonly Chunk[], start: number, maxBytes: number): LoggedChunk[] {
   // Of exactly their number: an array that grows makes room for sixteen.
   if (maxBytes === Infinity)

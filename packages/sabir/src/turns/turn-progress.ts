@@ -18,7 +18,7 @@ type ApprovalRequest = {
 export type AskedQuestion = Question & {
   /** Of a question about a tool call. */
   approval?: Readonly<ApprovalRequest>;
-  /** Somebody has answered, and the agent has not confirmed it yet. */
+  /** The log has accepted an answer that the agent has not confirmed yet. */
   isAnswered?: true;
 };
 
@@ -106,7 +106,7 @@ export function createTurnProgress(stored?: string) {
           }
           break;
         case 'finish':
-          // Nobody waits any more for what the turn left open.
+          // An ended turn takes no answers.
           for (const question of questions.values()) settle(question);
           break;
         case 'data-queue': {

@@ -165,7 +165,7 @@ export function runTurn(options: TurnOptions): Turn {
       onKnownEvent(chunks);
       return;
     }
-    // Somebody coming, going or pinging is no sign of life from the agent.
+    // An event without chunks (a person joins, a ping) is no sign of life from the agent.
     if (chunks.length > 0) clock.heard();
     if (translator.ended) settle(outcomeOf(chunks), chunks);
     else push(chunks);
@@ -214,7 +214,7 @@ export function runTurn(options: TurnOptions): Turn {
     end({ status: 'failed', code, message }, endsFrom);
   }
 
-  /** Ends a turn that nobody asked to stop: the agent gets the reason. */
+  /** Ends a turn without a request to stop: the agent gets the reason. */
   function breakOff(why: ErrorKind, endsFrom?: EndsFrom): void {
     stopUpstream(why);
     fail(why, endsFrom);

@@ -94,7 +94,7 @@ describe('turns in a SQLite file', () => {
     await second.close();
   });
 
-  it('are lost after a lease where nobody takes them over, and forgotten after their retention', async () => {
+  it('are lost after a lease without a takeover, and forgotten after their retention', async () => {
     const database = newFile();
     const first = sqliteTurnLog({ database });
     const writer = await beginTurn(first);
@@ -295,7 +295,7 @@ describe('a gateway that is started again on the same file', () => {
     const run = await agent.run();
     run.text('One ', 'two ');
     await before.until(() => before.text().includes('two'));
-    // As a crash does: nobody is told, and the file is free.
+    // As after a crash: the gateway has closed nothing, and the file is free.
     await first.log.close();
 
     const second = open(database, port);
