@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { event } from '../../test/contract-server.ts';
 import { DONE, delta, END, META, START, startChat as start } from '../../test/scripted-chat.ts';
 
@@ -440,6 +440,29 @@ describe('a connection that drops', () => {
     (await stream(1)).send(END, seq(DONE, 3));
     await sent;
     expect(text()).toBe('one');
+  });
+
+  it('half-open is cut when the network is back, unless nothing can be taken up again', async () => {
+    const listeners = new Set<() => void>();
+    vi.stubGlobal('addEventListener', (_type: string, listener: () => void) =>
+      listeners.add(listener),
+    );
+    onTestFinished(() => void vi.unstubAllGlobals());
+    for (const isNumbered of [true, false]) {
+      listeners.clear();
+      const { chat, text, stream, requests } = await start({ isNumbered });
+      const sent = chat.sendMessage('hi');
+      const first = await stream();
+      first.send(META, seq(START, 1), seq(delta('one'), 2));
+      await vi.waitUntil(() => text() === 'one');
+      for (const listener of listeners) listener();
+      const next = isNumbered ? await stream(1) : first;
+      next.send(END, seq(DONE, 3));
+      await sent;
+      expect(text()).toBe('one');
+      expect(requests).toHaveLength(isNumbered ? 2 : 1);
+      expect(listeners.size).toBe(1);
+    }
   });
 
   it('is given up when the server has forgotten the turn', async () => {

@@ -1,16 +1,17 @@
 import { createId } from '../core/id.ts';
 import type { MessageLike, UIMessage } from '../core/message.ts';
 import type { Usage } from '../core/outcome.ts';
+import type { SseFrame } from '../core/sse.ts';
 import type { ContractEvent, ContractMeta, ContractStatus } from '../wires/contract/events.ts';
 import { createReducer, lastAnswer } from '../wires/contract/reduce.ts';
-import { type FollowOptions, followTurn, pause } from './follow-turn.ts';
+import { type FollowOptions, followTurn } from './follow-turn.ts';
 import {
   type AnswerResult,
   chatUrl,
-  NO_ANSWER,
   type Resolvable,
   resolve,
   toAnswerResult,
+  toError,
   toRequestError,
 } from './http.ts';
 import { toUserMessage, type UserInput } from './user-message.ts';
@@ -120,7 +121,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     let shown: ChatState<M>;
     /** What waits to be shown: nothing, what can wait for the next frame, what cannot. */
     let due: 0 | 1 | 2;
-    let wasDelta = false;
+    let wasDelta: boolean | undefined;
     /** The answer that is being followed, and how it ended. */
     let run: AbortController | undefined;
     let finish: Pick<ChatFinish, 'finishReason' | 'usage'> | undefined;
@@ -167,8 +168,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     ): Promise<Response> => {
       const { api, credentials, fetch: load = fetch } = options;
       const response = await load(verb ? chatUrl(api, this.id, verb) : api, {
-        method: body && 'POST',
-        body: JSON.stringify(body),
+        ...(body && { method: 'POST', body: JSON.stringify(body) }),
         credentials,
         signal,
         headers: {
@@ -201,8 +201,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       wasDelta = isDelta;
       if (type === 'error') {
         const { message, code, retryable, terminal } = data;
-        const words = typeof message === 'string' ? message : NO_ANSWER;
-        fail(Object.assign(new Error(words), { code, retryable }), terminal);
+        fail(toError(message, { code, retryable }), terminal);
         if (terminal) finish = {};
       } else if (type === 'meta') {
         next.meta = data;
@@ -241,31 +240,38 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       notify();
       // Somebody may have thought better of it already.
       if (isAborting) run.abort();
-      try {
-        await followTurn(
-          options,
-          run.signal,
-          async (cursor, link, attempts) => {
-            const body =
-              messages && !cursor
-                ? {
-                    sessionId: this.id,
-                    ...(await resolve(options.body)),
-                    ...sent?.body,
-                    messages: reducer.messages,
-                  }
-                : undefined;
-            const verb = body ? '' : 'stream';
-            const response = await request(verb, body, sent?.headers, link, {
-              // A promise to come back by itself, and to stop explicitly; and how often this was tried.
-              'x-sabir-resume': attempts,
-              ...(cursor && { 'last-event-id': cursor }),
-            });
-            // The server was told to stop before it knew of this.
-            if (isAborting) request('stop', {}).catch(() => undefined);
-            return response;
-          },
-          ({ event: type, data: text }) => {
+      await followTurn(
+        options,
+        run.signal,
+        messages,
+        async (cursor, link, attempts, onOnline) => {
+          // Until the answer is over; once more does no harm.
+          globalThis.addEventListener?.('online', onOnline, run);
+          const body =
+            messages && !cursor
+              ? {
+                  sessionId: this.id,
+                  ...(await resolve(options.body)),
+                  ...sent?.body,
+                  messages: reducer.messages,
+                }
+              : undefined;
+          const response = await request(body ? '' : 'stream', body, sent?.headers, link, {
+            ...(cursor && { 'last-event-id': cursor }),
+            // A promise to come back by itself, and to stop explicitly; and how often this was tried.
+            'x-sabir-resume': attempts,
+          });
+          // The server was told to stop before it knew of this.
+          if (isAborting) request('stop', {}).catch(() => undefined);
+          return response;
+        },
+        // A server that names its turn numbers its frames: an `id` says that everything up to it
+        // is there. What it sends anew from its beginning begins with `meta`, and so does the
+        // reducer. Without a name nothing can be taken up again.
+        (frame, held: SseFrame[], turnId) => {
+          held.push(frame);
+          if (turnId && !frame.id) return;
+          for (const { event: type, data: text } of held.splice(0)) {
             let data: unknown;
             try {
               data = JSON.parse(text);
@@ -273,14 +279,25 @@ export class ChatStream<M extends MessageLike = UIMessage> {
               // Counted like what says nothing.
             }
             if (type && data) take({ type, data } as ContractEvent);
-            else if (!this.malformed++) call(options.onError, new Error(NO_ANSWER));
-          },
-          settle,
-        );
-      } catch (error) {
+            else if (!this.malformed++) call(options.onError, toError());
+          }
+          return turnId && frame.id;
+        },
+        settle,
+        // Without a cursor, what was heard of at all cannot be taken up again; what was sent and
+        // not answered at all can be sent again: the server knows a message by its id.
+        ({ status }, cursor, isHeard) =>
+          cursor
+            ? (status as number) < 500 && status !== 429
+              ? 0
+              : 20
+            : status || isHeard
+              ? 0
+              : 3,
+      ).catch((error) => {
         // What the server told before it hung up is the better reason.
-        if (!isAborting && next.status !== 'error') fail(error as Error);
-      }
+        if (!isAborting && next.status !== 'error') fail(error);
+      });
       const isError = next.status === 'error';
       // A server that is not heard any more may have left something open.
       reducer.close();
@@ -365,14 +382,17 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         reducer.messages = list.filter((message) => !isPending(message));
         keep(list);
       },
-      async abort() {
+      abort() {
         /** How long a server that is told to stop may take to end its stream. */
         const STOP_MS = 2_000;
         isAborting = waiting > 0;
         const running = run;
-        const leave = () => running?.abort();
-        // What the server says last comes with the stream; one that says nothing is not waited for.
-        await Promise.race([pause(STOP_MS).then(leave), request('stop', {}).catch(leave)]);
+        return new Promise<void>((done) => {
+          const leave = () => done(running?.abort());
+          // What the server says last comes with the stream; one that says nothing is not waited for.
+          setTimeout(leave, STOP_MS);
+          request('stop', {}).then(done as () => void, leave);
+        });
       },
       answer: (answer) => toAnswerResult(request('answer', answer)),
       clearError() {

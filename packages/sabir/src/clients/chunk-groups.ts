@@ -70,19 +70,25 @@ export class ChunkGroups<Item = unknown> {
     this.#skipped = undefined;
   }
 
-  /** Throws where the frame is no chunk, or does not continue what was delivered. */
-  frame(frame: SseFrame): void {
+  /**
+   * Gives the cursor. Throws where the frame is no chunk, or does not continue what was delivered.
+   *
+   * @param held What this connection has sent and no number covers yet.
+   */
+  take(frame: SseFrame, held: Item[]): string | undefined {
     if (this.isOver) return;
+    this.#held = held;
     if (frame.data === '[DONE]') {
       this.end(true);
       return;
     }
-    this.#held.push(this.#wire.read(frame));
+    held.push(this.#wire.read(frame));
     const { id = '' } = frame;
     const colon = id.lastIndexOf(':');
     const seq = colon > 0 ? Number(id.slice(colon + 1)) : 0;
     if (seq > 0) this.#place(id, id.slice(0, colon), seq);
     else if (this.isUnnumbered) this.#commit();
+    return this.cursor;
   }
 
   /** The body has ended, not by a cut; `isDone` if it said so itself. */
@@ -104,7 +110,7 @@ export class ChunkGroups<Item = unknown> {
     if (this.cursor !== undefined) {
       if (turnId !== this.#turnId) throw new LostError();
       if (seq <= this.#seq) {
-        this.#held = [];
+        this.#held.length = 0;
         this.#skipped = seq;
         return;
       }
@@ -119,8 +125,7 @@ export class ChunkGroups<Item = unknown> {
   }
 
   #commit(): void {
-    const items = this.#held;
-    this.#held = [];
+    const items = this.#held.splice(0);
     for (const item of items) for (const chunk of this.#wire.toChunks(item)) this.#give(chunk);
   }
 

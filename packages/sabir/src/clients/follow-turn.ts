@@ -1,5 +1,6 @@
 import { type TURN_LOST, TURN_LOST_MESSAGE } from '../core/errors.ts';
 import { createByteDecoder, createFrameReader, type SseFrame } from '../core/sse.ts';
+import { toError } from './http.ts';
 
 export type FollowOptions = {
   /**
@@ -11,107 +12,128 @@ export type FollowOptions = {
   maxWaitMs?: number;
 };
 
-const LOST: Pick<typeof TURN_LOST, 'code' | 'status' | 'retryable'> = {
-  code: 'turn-lost',
-  status: 502,
-  retryable: true,
-};
+export type BodyReader = ReadableStreamDefaultReader<Uint8Array>;
 
 /**
  * Reads one turn to its end, over as many connections as it takes. Resolves when the turn is over,
  * when the server has nothing, and when somebody left; rejects when the turn cannot be followed any
  * more.
  *
- * A server that names its turn (`x-sabir-turn`) numbers its frames: an `id` says that everything up
- * to it is there, so what comes without one waits for it, and is dropped with the connection,
- * because a resume sends it again. What such a server sends anew from its beginning begins with
- * `meta`, and whoever takes it begins anew too. Without a name nothing can be taken up again.
- *
- * What was sent and not answered at all is sent again: the server knows a message by its id.
+ * What a turn is made of, and what each failure means, is the affair of whoever calls this.
  *
  * Not one object of them all: names of fields are not shortened, and this goes into a page.
  *
- * @param signal Whoever aborts leaves; the turn goes on.
+ * @param signal Whoever aborts leaves; the turn goes on. Aborted by the caller at the end, too: the
+ *   last body is left to it, for one that ends by itself leaves its connection to others.
+ * @param isSend Without a cursor something is sent, which may take as long as it takes.
  * @param connect Asks the server for what follows the cursor; where there is none, sends what is to
- *   be sent, or asks for whatever runs. Rejects with a `status` where the server refuses.
- * @param take Hears of each frame once.
- * @param settle Behind the frames of one read. Says whether those were the end of the turn.
+ *   be sent, or asks for whatever runs. Rejects where the server refuses. Has `onOnline`, the same
+ *   every time, called when the network is back.
+ * @param take Hears of every frame, and gives the cursor that covers what it has made use of. What
+ *   waits for a cursor it leaves in `held`: that is dropped with the connection, because a resume
+ *   sends it again.
+ * @param settle Behind the frames of one read, and behind the last. Says whether those were the end
+ *   of the turn; nothing more is read until it has.
+ * @param getPatience How many attempts without any progress a failure is worth; infinitely many, and
+ *   this is none of them.
+ * @param onWait Hears of every attempt before it is waited for. Gives how long that is.
  */
-export async function followTurn(
-  { silenceMs = 45_000, maxWaitMs = 10_000 }: FollowOptions,
+export async function followTurn<Held>(
+  {
+    silenceMs = 45_000,
+    waitMs = 500,
+    maxWaitMs = 10_000,
+  }: FollowOptions & {
+    /** The first wait, doubled with every attempt. */
+    waitMs?: number | undefined;
+  },
   signal: AbortSignal,
-  connect: (cursor: string | undefined, signal: AbortSignal, attempts: number) => Promise<Response>,
-  take: (frame: SseFrame) => void,
-  settle: () => unknown,
+  isSend: unknown,
+  connect: (
+    cursor: string | undefined,
+    signal: AbortSignal,
+    attempts: number,
+    onOnline: () => unknown,
+  ) => Promise<Response>,
+  take: (frame: SseFrame, held: Held[], turnId: string | null) => string | null | undefined,
+  settle: (reader: BodyReader, isEnd: boolean) => unknown,
+  getPatience: (
+    error: Error & { status?: number },
+    cursor: string | undefined,
+    reader: BodyReader | undefined,
+  ) => number,
+  onWait?: (ms: number, attempts: number) => number,
 ): Promise<void> {
-  // In here, so that every bundler puts the numbers in their places.
-  /** How often without any progress, before the answer counts as lost. */
-  const MAX_ATTEMPTS = 20;
-  /** The same, while nothing was heard of the turn at all. */
-  const MAX_FIRST_ATTEMPTS = 3;
   let cursor: string | undefined;
-  for (let attempts = 0; !signal.aborted; ) {
-    const link = new AbortController();
-    let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-    const cut = () => {
-      link.abort();
-      // Not every fetch heeds its signal.
-      reader?.cancel().catch(() => undefined);
-    };
-    // In thirds of the time. What is sent may take as long as it takes.
-    let silence = attempts ? 0 : -1e9;
-    const watch = silenceMs && setInterval(() => silence++ < 3 || cut(), silenceMs / 3);
-    // Until the link is cut.
-    signal.addEventListener('abort', cut, link);
+  let attempts = 0;
+  let link: AbortController;
+  let reader: BodyReader | undefined;
+  let timer: ReturnType<typeof setTimeout> | 0 | undefined;
+  /** Ends a pause between two attempts. */
+  let wake: (() => void) | undefined;
+  const cut = () => {
+    clearTimeout(timer as number);
+    link.abort();
+    // Not every fetch heeds its signal.
+    reader?.cancel().catch(() => undefined);
+    wake?.();
+  };
+  // A network that is back need not be waited for, and what it left half-open is dead; but what
+  // cannot be taken up again is not cut on a guess.
+  const hurry = () => (link.signal.aborted || cursor) && cut();
+  const watch = () => {
+    clearTimeout(timer as number);
+    timer = silenceMs && setTimeout(cut, silenceMs);
+  };
+  signal.onabort = cut;
+  while (!signal.aborted) {
+    link = new AbortController();
+    if (cursor || !isSend) watch();
     try {
-      const { status, body, headers } = await connect(cursor, link.signal, attempts);
+      const { status, body, headers } = await connect(cursor, link.signal, attempts, hurry);
       const turnId = headers.get('x-sabir-turn');
-      const waiting: SseFrame[] = [];
+      const held: Held[] = [];
       const decode = createByteDecoder();
       const read = createFrameReader((frame) => {
-        waiting.push(frame);
-        if (turnId) {
-          if (!frame.id) return;
-          if (frame.id !== cursor) attempts = 0;
-          cursor = frame.id;
+        const next = take(frame, held, turnId);
+        if (next && next !== cursor) {
+          cursor = next;
+          attempts = 0;
         }
-        for (const one of waiting) take(one);
-        waiting.length = 0;
       });
+      reader = body?.getReader();
       // By its status: in some browsers an answer without a body has an empty one.
-      if (status < 204) reader = body?.getReader();
-      else if (!cursor) return;
-      // It has forgotten the turn.
-      else attempts = MAX_ATTEMPTS;
+      if (status === 204) {
+        if (!cursor) return;
+        // It has forgotten the turn.
+        attempts = Infinity;
+      }
       if (turnId) cursor ??= `${turnId}:0`;
       while (reader) {
-        silence = 0;
+        watch();
         const { done, value } = await reader.read();
-        if (done) break;
+        // Whoever takes its time with what was read does not make the server silent.
+        clearTimeout(timer as number);
         read(decode(value));
-        if (settle()) return;
+        if (await settle(reader, done)) return;
+        if (done) break;
       }
-      throw Object.assign(new Error(TURN_LOST_MESSAGE), LOST);
+      throw toError(TURN_LOST_MESSAGE, {
+        status: 502,
+        code: 'turn-lost',
+        retryable: true,
+      } satisfies Partial<typeof TURN_LOST>);
     } catch (error) {
-      if (signal.aborted) return;
-      const { status } = error as { status?: number };
-      // Without a cursor, what was heard of at all cannot be taken up again.
-      const isRefused = cursor ? status && status !== 429 && status < 500 : status || reader;
-      if (isRefused || attempts >= (cursor ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) throw error;
-    } finally {
-      clearInterval(watch);
       cut();
+      if (signal.aborted) return;
+      const patience = getPatience(error as Error, cursor, reader);
+      if (attempts >= patience) throw error;
+      const ms = Math.min(maxWaitMs, waitMs * 2 ** attempts) * Math.random();
+      if (patience < Infinity) attempts++;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        timer = setTimeout(resolve, onWait?.(ms, attempts) ?? ms);
+      });
     }
-    await pause(Math.min(maxWaitMs, 500 * 2 ** attempts++) * Math.random(), signal);
   }
-}
-
-/** Ends early when the network is back, and when nobody waits any more. */
-export function pause(ms: number, signal?: AbortSignal): Promise<unknown> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-    signal?.addEventListener('abort', resolve);
-    // Once more does no harm, and the signal takes it away.
-    if (signal) globalThis.addEventListener?.('online', resolve, { signal });
-  });
 }

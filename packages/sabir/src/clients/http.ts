@@ -25,12 +25,15 @@ export type ChatRequestError = Error & {
   answer?: unknown;
 };
 
+/** What it says, where those are words; and what else is known of it. */
+export function toError<T>(words?: unknown, more?: T): Error & T {
+  return Object.assign(new Error(typeof words === 'string' ? words : NO_ANSWER), more as T);
+}
+
 export async function toRequestError(response: Response): Promise<ChatRequestError> {
-  const { status } = response;
   // A proxy's page of HTML says nothing.
   const { message, __proto__: _, ...said } = (await response.json().catch(() => undefined)) ?? {};
-  const words = typeof message === 'string' ? message : NO_ANSWER;
-  return Object.assign(new Error(words), said, { status });
+  return toError(message, { ...said, status: response.status });
 }
 
 export type AnswerResult = { status: 'accepted' | 'answered' | 'expired'; answer?: unknown };

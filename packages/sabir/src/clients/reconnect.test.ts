@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chunkSequences } from '../../test/arbitrary-chunks.ts';
 import { CLIENTS, createClient } from '../../test/real-clients.ts';
 import {
@@ -201,6 +201,33 @@ describe('what a reconnect asks for', () => {
     expect(await collect(await transport.sendMessages(SEND))).toEqual(CHUNKS);
     expect(requests).toHaveLength(statuses.length + 2);
     expect(Date.now() - startedAt).toBeGreaterThanOrEqual(990);
+  });
+
+  it('counts neither being offline nor connections that lasted', async () => {
+    const backoff = { initialMs: 1, maxMs: 10, attempts: 2 };
+    const fail: Record<string, Intercept> = {
+      offline: (_request, response) => void response.writeHead(502).end('{}'),
+      lasting: (_request, response) => {
+        response.writeHead(200, SSE).flushHeaders();
+        setTimeout(() => response.destroy(), 40);
+      },
+    };
+    for (const [name, then] of Object.entries(fail)) {
+      vi.stubGlobal('navigator', { onLine: name !== 'offline' });
+      onTestFinished(() => void vi.unstubAllGlobals());
+      const { transport, requests } = await start(
+        {
+          intercept: afterCut(4, (request, response, index) => {
+            if (index > 5) return;
+            then(request, response, index);
+            return true;
+          }),
+        },
+        { backoff },
+      );
+      expect(await collect(await transport.sendMessages(SEND))).toEqual(CHUNKS);
+      expect(requests).toHaveLength(7);
+    }
   });
 
   it('tells what it is doing, to somebody who may throw', async () => {

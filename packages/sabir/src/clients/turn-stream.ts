@@ -1,7 +1,7 @@
 import type { Chunk } from '../core/chunks.ts';
 import { TURN_LOST } from '../core/errors.ts';
-import { createSseDecoder } from '../core/sse.ts';
 import { ChunkGroups, LostError, type Wire } from './chunk-groups.ts';
+import { type BodyReader, followTurn } from './follow-turn.ts';
 import { type ChatRequestError, retryAfterMs, setQuietTimeout, toRequestError } from './http.ts';
 
 export type TurnRequest = RequestInit & { headers: Headers };
@@ -54,280 +54,218 @@ const isWorthAnother = (status: number) => status === 408 || status === 429 || s
 const ignore = () => undefined;
 
 /**
- * One viewer's stream of one turn, over as many connections as it takes: every chunk once, in
- * order, until the turn ends or cannot be followed any more, which is then said in an `error`.
- * Whoever aborts or cancels only leaves: the turn goes on.
+ * One viewer's stream of one turn, as `followTurn` reads it: every chunk once, in order, until the
+ * turn ends or cannot be followed any more, which is then said in an `error`. Whoever aborts or
+ * cancels only leaves: the turn goes on.
  */
 export class TurnStream {
   #options: TurnStreamOptions;
-  #controller: ReadableStreamDefaultController<Chunk> | undefined;
   #groups: ChunkGroups;
+  /** There once the server has answered. */
+  #controller: ReadableStreamDefaultController<Chunk> | undefined;
+  /** Lets go of the connection, whatever it does. */
+  #leaving = new AbortController();
   /** The connection there is, or the one being made. */
-  #link: AbortController | undefined;
-  /** Ends a pause between two attempts. */
-  #wake: (() => void) | undefined;
+  #link: AbortSignal | undefined;
   /** The reader has taken something. */
   #pulled: (() => void) | undefined;
-  /** A cursor before the first chunk of the turn that was joined: it may end before that comes. */
-  #joined: string | undefined;
-  #attempt = 0;
+  #stopListening: (() => void) | undefined;
+  #stopDeciding: (() => void) | undefined;
+  /** How many attempts the last failure is worth, and how long the server asks to be left alone. */
+  #patience = 0;
+  #askedMs = 0;
+  /** When a connection that was tried for before will have lasted for the longest wait. */
+  #lastsAt = Infinity;
+  /** A token that had run out was asked for anew, since there was last a connection. */
+  #hasRenewed = false;
+  #hasWaited = false;
   #hasEnded = false;
-  #onEnd: Array<() => void> = [];
 
   constructor(options: TurnStreamOptions) {
     this.#options = options;
     this.#groups = new ChunkGroups(options.wire, (chunk) => {
-      this.#attempt = 0;
       if (!this.#hasEnded) this.#controller?.enqueue(chunk);
     });
   }
 
   /** Resolves when the server answers; null if it has nothing. */
   async open(): Promise<ReadableStream<Chunk> | null> {
-    const { signal } = this.#options;
+    const { signal, onAbort } = this.#options;
     signal?.throwIfAborted();
-    try {
-      const response = await Promise.race([this.#connect(true), this.#watchSignal()]);
-      if (response) return this.#start(response);
-    } catch (error) {
-      this.#end();
-      throw error;
-    }
-    this.#end();
-    return null;
-  }
-
-  /** Rejects when the caller leaves, and lets go of everything then. */
-  #watchSignal(): Promise<never> {
-    const { signal } = this.#options;
-    const left = new Promise<never>((_, reject) => {
+    return new Promise((resolve, reject) => {
       const leave = () => {
         reject(signal?.reason);
-        if (!this.#hasEnded) this.#controller?.error(signal?.reason);
+        this.#controller?.error(signal?.reason);
+        end();
         this.#leave();
-        this.#options.onAbort();
+        onAbort();
+      };
+      const end = () => {
+        this.#hasEnded = true;
+        this.#stopListening?.();
+        this.#stopDeciding?.();
+        signal?.removeEventListener('abort', leave);
       };
       signal?.addEventListener('abort', leave);
-      this.#onEnd.push(() => signal?.removeEventListener('abort', leave));
+      const finish = (error?: Partial<ChatRequestError>) => {
+        // The last body has its own time to end.
+        if (!this.#groups.isOver) this.#leave();
+        if (this.#hasEnded) return;
+        if (!this.#controller) {
+          if (error) reject(error);
+          else resolve(null);
+        } else {
+          if (!this.#groups.isOver && !this.#groups.hasFailed) {
+            const errorText = (error?.status && error.message) || TURN_LOST.userMessage;
+            this.#controller.enqueue({ type: 'error', errorText });
+          }
+          this.#controller.close();
+        }
+        end();
+      };
+      const onOpen = () => {
+        if (this.#controller) return;
+        const source: UnderlyingDefaultSource<Chunk> = {
+          start: (controller) => {
+            this.#controller = controller;
+          },
+          pull: () => this.#pulled?.(),
+          cancel: () => {
+            end();
+            this.#leave();
+          },
+        };
+        resolve(new ReadableStream(source, { highWaterMark: QUEUE_CHUNKS }));
+      };
+      this.#follow(onOpen).then(() => finish(), finish);
     });
-    left.catch(ignore);
-    return left;
   }
 
-  #start(response: Response): ReadableStream<Chunk> {
-    // A network that is back need not wait for its turn, and what it left half-open is dead.
-    const onOnline = () => {
-      if (this.#wake) this.#wake();
-      else if (this.#groups.cursor !== undefined) this.#link?.abort();
-    };
-    globalThis.addEventListener?.('online', onOnline);
-    this.#onEnd.push(() => globalThis.removeEventListener?.('online', onOnline));
-    return new ReadableStream<Chunk>(
+  #follow(onOpen: () => void): Promise<void> {
+    const { silenceMs, backoff, isSend, onReconnect } = this.#options;
+    const groups = this.#groups;
+    const left = new Promise<never>((_, reject) => {
+      this.#leaving.signal.addEventListener('abort', reject);
+    });
+    left.catch(ignore);
+    return followTurn(
       {
-        start: (controller) => {
-          this.#controller = controller;
-          void this.#run(response);
-        },
-        pull: () => this.#pulled?.(),
-        cancel: () => this.#leave(),
+        // Timers take what is longer for nothing at all.
+        silenceMs: silenceMs > 0 && silenceMs < 2 ** 31 ? silenceMs : 0,
+        waitMs: backoff.initialMs,
+        maxWaitMs: backoff.maxMs,
       },
-      { highWaterMark: QUEUE_CHUNKS },
+      this.#leaving.signal,
+      isSend,
+      async (cursor, link, attempts, onOnline) => {
+        globalThis.addEventListener?.('online', onOnline);
+        this.#stopListening = () => globalThis.removeEventListener?.('online', onOnline);
+        this.#link = link;
+        // Headers may be long in coming.
+        const response = await Promise.race([this.#connect(cursor, attempts), left]);
+        groups.begin();
+        if (response.status === 204) return response;
+        this.#hasRenewed = false;
+        if (attempts) this.#lastsAt = Date.now() + (backoff.maxMs ?? 10_000);
+        if (this.#hasWaited) onReconnect('connected', attempts);
+        this.#hasWaited = false;
+        onOpen();
+        return response;
+      },
+      (frame, held: unknown[]) => groups.take(frame, held),
+      (reader, isEnd) => this.#settle(reader, isEnd),
+      (error) => {
+        this.#stopDeciding?.();
+        this.#stopDeciding = undefined;
+        // What came without numbers cannot be told apart from what would come again.
+        if (error instanceof LostError || groups.isUnnumbered) return 0;
+        // Being offline is nobody's failure, and a connection that has lasted is no failed attempt.
+        const isExcused = globalThis.navigator?.onLine === false || Date.now() > this.#lastsAt;
+        return this.#patience && (isExcused ? Infinity : this.#patience);
+      },
+      (ms, attempts) => {
+        this.#hasWaited = true;
+        onReconnect('waiting', attempts);
+        return Math.max(ms, this.#askedMs);
+      },
     );
   }
 
-  async #run(first: Response): Promise<void> {
-    try {
-      for (let response: Response | null = first; ; response = await this.#connect(false)) {
-        if (response === null) throw new LostError();
-        await this.#read(response);
-        if (this.#groups.isOver || this.#hasEnded) break;
-        // What came without numbers cannot be told apart from what would come again.
-        if (this.#groups.isUnnumbered) throw new LostError();
-      }
-    } catch (error) {
-      if (!this.#hasEnded && !this.#groups.hasFailed) {
-        const { status, message } = error as Partial<ChatRequestError>;
-        const errorText = (status && message) || TURN_LOST.userMessage;
-        this.#controller?.enqueue({ type: 'error', errorText });
-      }
+  /** A stream, or a 204 where the server has nothing. */
+  async #connect(cursor: string | undefined, attempts: number): Promise<Response> {
+    const { request, isSend, backoff } = this.#options;
+    const isFirst = !this.#controller;
+    this.#askedMs = 0;
+    this.#lastsAt = Infinity;
+    this.#patience = isFirst ? FIRST_ATTEMPTS : (backoff.attempts ?? 20);
+    const [url, init] = await request(cursor);
+    // A promise to come back by itself, and to stop explicitly: a stream may end without the turn.
+    // And how often this was tried: who only repeats itself wants to hear what became of it.
+    init.headers.set('x-sabir-resume', `${attempts}`);
+    // Looked up late: other libraries patch it.
+    const fetch = this.#options.fetch ?? globalThis.fetch;
+    const response = await fetch(url, { ...init, signal: this.#link as AbortSignal });
+    const { status, ok, body } = response;
+    if (isStream(response)) {
+      if (body) return response;
+      this.#patience = 0;
+      throw new Error(NO_STREAMS);
     }
-    this.#close();
+    if (status === 204) {
+      // The server has forgotten a turn that nothing was seen of: it is sent again.
+      if (isSend && cursor && !this.#groups.cursor) return this.#connect(undefined, attempts);
+      if (!isFirst || !isSend) return response;
+    }
+    const isRenewal = status === 401 && !this.#hasRenewed;
+    if (isFirst && (isSend || ok)) this.#patience = 0;
+    // Headers are made afresh, so a token that ran out has a successor by now.
+    else if (isRenewal) this.#hasRenewed = true;
+    else if (!ok && !isWorthAnother(status)) this.#patience = 0;
+    this.#askedMs = retryAfterMs(response);
+    throw ok ? new Error(NOT_A_STREAM) : await toRequestError(response);
   }
 
-  /** Reads one body to its end, or until it drops. */
-  async #read(response: Response): Promise<void> {
+  /** True at the end of the turn. Waits for a reader that has enough to read. */
+  async #settle(reader: BodyReader, isEnd: boolean): Promise<boolean> {
     const groups = this.#groups;
-    const { silenceMs, backoff } = this.#options;
-    const link = this.#link as AbortController;
-    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-    // A fetch that does not heed its signal must not hold us up.
-    link.signal.addEventListener('abort', () => void reader.cancel().catch(ignore));
-    const startedAt = Date.now();
-    let heardAt = startedAt;
-    let isPaused = false;
-    let stopDeciding: (() => void) | undefined;
-    let stopWatching = ignore as () => void;
-    const watch = () => {
-      const leftMs = isPaused ? silenceMs : heardAt + silenceMs - Date.now();
-      if (silenceMs > 0 && leftMs <= 0) link.abort();
-      else stopWatching = setQuietTimeout(watch, leftMs);
-    };
-    watch();
-    const decoder = createSseDecoder({
-      frame: (frame) => groups.frame(frame),
-      bytes: () => {
-        heardAt = Date.now();
-      },
-    });
-    groups.begin();
-    try {
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (link.signal.aborted) return;
-        if (done) return groups.end();
-        decoder.push(value);
-        if (groups.isOver) return drain(reader, link);
-        if (groups.isUndecided) stopDeciding ??= setQuietTimeout(() => this.#decide(), DECIDE_MS);
-        if ((this.#controller?.desiredSize ?? 1) > 0) continue;
-        isPaused = true;
-        await new Promise<void>((resolve) => {
-          this.#pulled = resolve;
-        });
-        isPaused = false;
-        heardAt = Date.now();
-      }
-    } catch (error) {
-      if (error instanceof LostError) throw error;
-    } finally {
-      stopWatching();
-      stopDeciding?.();
-      if (!groups.isOver) link.abort();
-      if (Date.now() - startedAt > (backoff.maxMs ?? 10_000)) this.#attempt = 0;
+    if (isEnd && !this.#link?.aborted) groups.end();
+    if (groups.isOver) this.#drain(reader);
+    else if (groups.isUndecided) {
+      this.#stopDeciding ??= setQuietTimeout(() => this.#decide(), DECIDE_MS);
     }
+    if (!groups.isOver && !this.#hasEnded && (this.#controller?.desiredSize ?? 1) <= 0) {
+      await new Promise<void>((resolve) => {
+        this.#pulled = resolve;
+      });
+    }
+    return groups.isOver;
   }
 
   #decide(): void {
-    if (!this.#groups.isUndecided || this.#hasEnded) return;
+    if (!this.#groups.isUndecided) return;
     this.#groups.pass();
-    if (this.#groups.isOver) this.#close();
+    if (this.#groups.isOver) this.#leave();
   }
 
-  /**
-   * A response to read, or null where the server has nothing. Throws where it refuses, and when
-   * trying any further is no use.
-   */
-  async #connect(isFirst: boolean): Promise<Response | null> {
-    const { isSend, backoff, onReconnect } = this.#options;
-    const attempts = isFirst ? FIRST_ATTEMPTS : (backoff.attempts ?? 20);
-    let hasRenewed = false;
-    let hasWaited = false;
-    let error: unknown;
-    let waitMs = isFirst ? -1 : 0;
-    for (;;) {
-      if (waitMs >= 0) {
-        if (this.#attempt >= attempts) throw error ?? new LostError();
-        hasWaited = true;
-        await this.#pause(waitMs);
-      }
-      waitMs = 0;
-      let response: Response;
-      try {
-        response = await this.#dial();
-      } catch (caught) {
-        if (this.#hasEnded) throw caught;
-        error = caught;
-        continue;
-      }
-      const { status } = response;
-      if (isStream(response)) {
-        if (!response.body) throw new Error(NO_STREAMS);
-        const turnId = response.headers.get('x-sabir-turn');
-        // From here on the turn has a name: sent again, one that failed would be begun again.
-        if (turnId) this.#joined = `${turnId}:0`;
-        if (hasWaited) onReconnect('connected', this.#attempt);
-        return response;
-      }
-      if (status === 204 && isSend && this.#joined && this.#groups.cursor === undefined) {
-        // The server has forgotten a turn that nothing was seen of: it is sent again.
-        this.#joined = undefined;
-        waitMs = -1;
-        continue;
-      }
-      if (status === 204 && !(isFirst && isSend)) return null;
-      error = response.ok ? new Error(NOT_A_STREAM) : await toRequestError(response);
-      waitMs = retryAfterMs(response);
-      this.#link?.abort();
-      if (isFirst && (isSend || response.ok)) throw error;
-      // Headers are made afresh, so a token that ran out has a successor by now.
-      if (status === 401 && !hasRenewed) hasRenewed = true;
-      else if (!response.ok && !isWorthAnother(status)) throw error;
-    }
-  }
-
-  async #dial(): Promise<Response> {
-    const { request, isSend, silenceMs } = this.#options;
-    const cursor = this.#groups.cursor ?? this.#joined;
-    const link = new AbortController();
-    this.#link = link;
-    const isUpload = isSend && cursor === undefined;
-    const stop = isUpload ? ignore : setQuietTimeout(() => link.abort(), silenceMs);
-    try {
-      const [url, init] = await request(cursor);
-      // A promise to come back by itself, and to stop explicitly: a stream may end without the turn.
-      // And how often this was tried: who only repeats itself wants to hear what became of it.
-      init.headers.set('x-sabir-resume', `${this.#attempt}`);
-      // Looked up late: other libraries patch it.
-      const fetch = this.#options.fetch ?? globalThis.fetch;
-      return await fetch(url, { ...init, signal: link.signal });
-    } finally {
+  /** Lets a body end by itself, so that its connection can be used again; but not for long. */
+  #drain(reader: BodyReader): void {
+    const leave = () => {
       stop();
-    }
-  }
-
-  /** Holds a process alive on purpose: an answer is still expected. */
-  async #pause(askedMs: number): Promise<void> {
-    const { initialMs = 500, maxMs = 10_000 } = this.#options.backoff;
-    const ms = Math.min(maxMs, initialMs * 2 ** this.#attempt) * (0.5 + Math.random() / 2);
-    // Being offline is nobody's failure.
-    if (globalThis.navigator?.onLine !== false) this.#attempt += 1;
-    this.#options.onReconnect('waiting', this.#attempt);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-      timer = setTimeout(resolve, Math.max(ms, askedMs));
-    });
-    clearTimeout(timer);
-    this.#wake = undefined;
-    if (this.#hasEnded) throw new LostError();
+      this.#leave();
+    };
+    const stop = setQuietTimeout(leave, DRAIN_MS);
+    const next = (): Promise<void> =>
+      reader.read().then(({ done }) => (done ? leave() : next()), leave);
+    void next();
   }
 
   #leave(): void {
-    this.#end();
-    this.#link?.abort();
-    this.#wake?.();
+    this.#leaving.abort();
     this.#pulled?.();
-  }
-
-  #close(): void {
-    if (!this.#hasEnded) this.#controller?.close();
-    this.#end();
-  }
-
-  #end(): void {
-    this.#hasEnded = true;
-    for (const undo of this.#onEnd.splice(0)) undo();
   }
 }
 
 function isStream(response: Response): boolean {
   const type = response.headers.get('content-type') ?? '';
   return response.ok && /^text\/event-stream\b/i.test(type);
-}
-
-/** Lets a body end by itself, so that its connection can be used again; but not for long. */
-function drain(reader: ReadableStreamDefaultReader<Uint8Array>, link: AbortController): void {
-  const stop = setQuietTimeout(() => link.abort(), DRAIN_MS);
-  const next = (): Promise<void> =>
-    reader.read().then(({ done }) => (done ? stop() : next()), stop);
-  void next();
 }
