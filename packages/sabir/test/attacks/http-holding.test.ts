@@ -36,10 +36,10 @@ describe('a history', () => {
     const third = await attacked.user('vera').messages();
     expect(await refusal(third)).toMatchObject({ status: 429, code: 'too-many-viewers' });
     for (const socket of stalled) socket.destroy();
-    await expect.poll(() => attacked.use('viewersPerUser')).toBe(0);
+    await expect.poll(() => attacked.use('viewersPerUser'), { timeout: 5_000 }).toBe(0);
     const read = await attacked.user('vera').messages();
     expect(JSON.stringify(await read.json())).toHaveLength(4_000_063);
-    await expect.poll(() => attacked.use('viewersPerUser')).toBe(0);
+    await expect.poll(() => attacked.use('viewersPerUser'), { timeout: 5_000 }).toBe(0);
   });
 
   it('that waits for its client counts in heldBodyBytes: the next one is refused with 503', async () => {
