@@ -132,7 +132,7 @@ export async function followTurn<Held>(
       if (patience < Infinity) attempts++;
       await new Promise<void>((resolve) => {
         wake = resolve;
-        timer = setTimeout(resolve, onWait?.(ms, attempts) ?? ms);
+        timer = setTimeout(resolve, onWait ? onWait(ms, attempts) : ms);
       });
     }
   }

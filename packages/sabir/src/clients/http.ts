@@ -15,7 +15,7 @@ export function chatUrl(api: string, chatId: string, verb: string): string {
 }
 
 /** For people; the status is beside it. */
-export const NO_ANSWER = 'The server could not answer.';
+const NO_ANSWER = 'The server could not answer.';
 
 /** What a server said instead of an answer, all of it. `message` is fit for people. */
 export type ChatRequestError = Error & {
