@@ -20,13 +20,13 @@ export class LiveLog {
   onAbandoned: (() => void) | undefined;
   #all = new ChunkList();
   #viewers = new Set<Viewer>();
-  #closed = false;
+  #closed: boolean | undefined;
 
   append(chunks: Chunk[]): void {
     for (const chunk of chunks) {
       this.#all.push(chunk);
       for (const { controller, backlog } of this.#viewers) {
-        if (backlog.isEmpty && (controller.desiredSize ?? 0) > -MAX_LOOSE_CHUNKS) {
+        if (backlog.isEmpty && (controller.desiredSize as number) > -MAX_LOOSE_CHUNKS) {
           controller.enqueue(ownCopy(chunk));
         } else {
           backlog.push(chunk);
