@@ -16,27 +16,25 @@ export type BodyReader = ReadableStreamDefaultReader<Uint8Array>;
 
 /**
  * Reads one turn to its end, over as many connections as it takes. Resolves when the turn is over,
- * when the server has nothing, and when somebody left; rejects when the turn cannot be followed any
- * more.
+ * when the server has nothing, and when the caller aborts; rejects when the turn cannot be followed
+ * any more. The caller decides what a frame is and how many attempts a failure is worth.
  *
- * What a turn is made of, and what each failure means, is the affair of whoever calls this.
+ * Parameters instead of one options object: minifiers do not shorten field names, and this code goes
+ * into a page.
  *
- * Not one object of them all: names of fields are not shortened, and this goes into a page.
- *
- * @param signal Whoever aborts leaves; the turn goes on. Aborted by the caller at the end, too: the
- *   last body is left to it, for one that ends by itself leaves its connection to others.
- * @param isSend Without a cursor something is sent, which may take as long as it takes.
+ * @param signal Aborts to leave; the turn goes on. The caller aborts it at the end as well: a last body
+ *   that ends by itself leaves its connection to other requests.
+ * @param isSend Without a cursor, `connect` sends something: an upload has no time limit.
  * @param connect Asks the server for what follows the cursor; where there is none, sends what is to
  *   be sent, or asks for whatever runs. Rejects where the server refuses. Has `onOnline`, the same
  *   every time, called when the network is back.
- * @param take Hears of every frame, and gives the cursor that covers what it has made use of. What
- *   waits for a cursor it leaves in `held`: that is dropped with the connection, because a resume
- *   sends it again.
+ * @param take Gets every frame and returns the cursor that covers what it has used. It keeps frames
+ *   without a cursor in `held`, which is dropped with the connection: a resume sends them again.
  * @param settle Behind the frames of one read, and behind the last. Says whether those were the end
  *   of the turn; nothing more is read until it has.
  * @param getPatience How many attempts without any progress a failure is worth; infinitely many, and
  *   this is none of them.
- * @param onWait Hears of every attempt before it is waited for. Gives how long that is.
+ * @param onWait Called before the wait for each attempt. Returns how long to wait.
  */
 export async function followTurn<Held>(
   {
@@ -112,7 +110,7 @@ export async function followTurn<Held>(
       while (reader) {
         watch();
         const { done, value } = await reader.read();
-        // Whoever takes its time with what was read does not make the server silent.
+        // The time that `settle` takes is not the server's silence.
         clearTimeout(timer as number);
         read(decode(value));
         if (await settle(reader, done)) return;

@@ -38,7 +38,7 @@ export type TurnStreamOptions = {
   onReconnect(status: ReconnectEvent['status'], attempt: number): void;
 };
 
-/** How often a request that nobody answered is made again before its caller is told. */
+/** How often a request without a response is repeated before `open` rejects. */
 const FIRST_ATTEMPTS = 3;
 /** A server that numbers its frames sends a number within this time of the first. */
 const DECIDE_MS = 300;
@@ -55,8 +55,8 @@ const ignore = () => undefined;
 
 /**
  * One viewer's stream of one turn, as `followTurn` reads it: every chunk once, in order, until the
- * turn ends or cannot be followed any more, which is then said in an `error`. Whoever aborts or
- * cancels only leaves: the turn goes on.
+ * turn ends or cannot be followed any more: then the last chunk is an `error`. An abort or a cancel
+ * only ends this stream; the turn goes on.
  */
 export class TurnStream {
   #options: TurnStreamOptions;
@@ -179,7 +179,7 @@ export class TurnStream {
         this.#stopDeciding = undefined;
         // What came without numbers cannot be told apart from what would come again.
         if (error instanceof LostError || groups.isUnnumbered) return 0;
-        // Being offline is nobody's failure, and a connection that has lasted is no failed attempt.
+        // Neither being offline nor the end of a long connection counts as a failed attempt.
         const isExcused = globalThis.navigator?.onLine === false || Date.now() > this.#lastsAt;
         return this.#patience && (isExcused ? Infinity : this.#patience);
       },
