@@ -218,6 +218,39 @@ describe('turns on a disk that is full for a while', () => {
     await log.close();
   });
 
+  it('refuse an append also when another turn is lost in the same tick', async () => {
+    const { disk, sql } = createFillableDisk();
+    let time = 0;
+    const log = sqliteTurnLog({ database: sql, leaseMs: 30_000, elapsed: () => time });
+    const [held, left] = [await beginTurn(log), await beginTurn(log)];
+    time = 20_000;
+    await held.renew();
+    time = 31_000;
+    disk.isFull = true;
+    const appending = held.append(OPENING);
+    appending.catch(() => undefined);
+    // The append is noted in a microtask; looking at the other turn then finds it lost.
+    for (let at = 0; at < 5; at++) await Promise.resolve();
+    expect((await log.get(left.turnId))?.outcome).toEqual({ status: 'lost' });
+    await expect(appending).rejects.toMatchObject(failed);
+    disk.isFull = false;
+    await log.close();
+  });
+
+  it('are offered behind an append that their writer has not finished, with its mark', async () => {
+    const { sql } = createFillableDisk();
+    const log = sqliteTurnLog({ database: sql });
+    const orphans = adoptAll(log);
+    const writer = await beginTurn(log);
+    // A position of the agent's own making need not be a whole number.
+    const appending = writer.append(OPENING, 5.5);
+    await writer.release();
+    expect(await appending).toBe(2);
+    await expect.poll(() => orphans.length).toBe(1);
+    expect(orphans[0]).toMatchObject({ turn: { lastSeq: 2 }, mark: 5.5 });
+    await log.close();
+  });
+
   it('keep the order in which they began over a restart, also within a millisecond', async () => {
     const { sql } = createFillableDisk();
     const log = sqliteTurnLog({ database: sql, now: () => 1_000 });
