@@ -10,7 +10,7 @@
  * - `slow` says "Half " and never goes on.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AgentDriver } from '../src/turns/agent.ts';
+import type { AgentDriver } from '../src/turns/driver.ts';
 import { type DriverRun, findToolFaults, runPrompt, until } from './driver-run.ts';
 import { trackTimers } from './upstream-turn.ts';
 

@@ -6,7 +6,7 @@ import type {
   DriverEvent,
   DriverPrompt,
   DriverQuestion,
-} from '../src/turns/agent.ts';
+} from '../src/turns/driver.ts';
 
 type ToolEvent = Extract<DriverEvent, { type: 'tool' }>;
 export type DriverRun = {

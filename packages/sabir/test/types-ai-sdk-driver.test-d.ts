@@ -19,7 +19,7 @@ import {
 import { chunkDriver } from '../src/sources/ai-sdk/chunk-driver.ts';
 import { OpenHarnessChatTransport } from '../src/sources/open-harness/index.ts';
 import { toChunks } from '../src/sources/openai-agents/index.ts';
-import type { AgentDriver } from '../src/turns/agent.ts';
+import type { AgentDriver } from '../src/turns/driver.ts';
 
 const inputSchema = z.object({ q: z.string() });
 const execute = ({ q }: { q: string }) => q;

@@ -11,7 +11,7 @@ import { describeDriver } from '../../test/driver-conformance.ts';
 import type { Chunk } from '../core/chunks.ts';
 import { aiSdkDriver } from '../sources/ai-sdk/agent.ts';
 import { chunkDriver } from '../sources/ai-sdk/chunk-driver.ts';
-import type { AgentDriver, DriverAnswer, DriverEvent, DriverPrompt } from '../turns/agent.ts';
+import type { AgentDriver, DriverAnswer, DriverEvent, DriverPrompt } from '../turns/driver.ts';
 
 const wordOf = ({ content }: { content: string }) => content.split(' ')[0];
 const toWords = (given: DriverAnswer) =>

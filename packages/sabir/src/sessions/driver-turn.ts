@@ -2,7 +2,7 @@ import { toShownText } from '../core/errors.ts';
 import { createId } from '../core/id.ts';
 import { startTimeout, type Timer } from '../core/timers.ts';
 import { toHistory } from '../sources/agent-ops/history.ts';
-import type { AgentDriver, DriverAnswer, DriverPrompt, DriverQuestion } from '../turns/agent.ts';
+import type { AgentDriver, DriverAnswer, DriverPrompt, DriverQuestion } from '../turns/driver.ts';
 import type { Attachment } from '../turns/upstream.ts';
 import { EXPIRED_ANSWER, type Finalize, type RunnerCommand } from './protocol.ts';
 import { statusOf, toAgentStatus, toV2 } from './to-v2.ts';

@@ -12,7 +12,7 @@ export type {
   DriverPrompt,
   DriverQuestion,
   DriverStart,
-} from '../turns/agent.ts';
+} from '../turns/driver.ts';
 export type { ClientInfo } from './clients.ts';
 export { memorySessionStore } from './memory-store.ts';
 export {

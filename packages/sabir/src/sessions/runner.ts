@@ -9,7 +9,7 @@ import {
   type SocketListener,
   type WebSocketConstructor,
 } from '../sources/agent-ops/socket.ts';
-import type { AgentDriver } from '../turns/agent.ts';
+import type { AgentDriver } from '../turns/driver.ts';
 import { type DriverTurn, type PromptCommand, startDriverTurn } from './driver-turn.ts';
 import { createOutbox } from './outbox.ts';
 import type { RunnerHello } from './protocol.ts';

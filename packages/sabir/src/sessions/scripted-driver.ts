@@ -1,4 +1,4 @@
-import type { AgentDriver, DriverEvent, DriverPrompt } from '../turns/agent.ts';
+import type { AgentDriver, DriverEvent, DriverPrompt } from '../turns/driver.ts';
 
 export type ScriptedDriverOptions = {
   /** How fast it speaks: 2 is twice as fast, 0 without any pause. Default 1. */

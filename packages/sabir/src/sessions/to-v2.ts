@@ -1,5 +1,5 @@
 import { toJsonSafe } from '../core/json.ts';
-import type { AgentStatus, DriverEvent } from '../turns/agent.ts';
+import type { AgentStatus, DriverEvent } from '../turns/driver.ts';
 import type { PartEvent } from './protocol.ts';
 
 type Ids = { turnId: string; promptId: string };

@@ -1,106 +1,121 @@
-import type { UIMessage } from '../core/message.ts';
-import type { Usage } from '../core/outcome.ts';
+import type { Chunk, ChunkType } from '../core/chunks.ts';
 import type { AnswerBy } from '../core/roles.ts';
 import type { Channel, Logger } from '../core/translator.ts';
-import type { Attachment } from './upstream.ts';
+import type { Prompt, WaitingChat, WaitingTurn } from './upstream.ts';
 
-export type AgentStatus = 'idle' | 'thinking' | 'streaming' | 'tool_calling' | 'error';
+/** Words without the id of a part, and without its start and end: the translator adds them. */
+export type LooseDelta = { type: 'text-delta' | 'reasoning-delta'; delta: string };
 
-/** What an agent does while it answers, in its own order. */
-export type DriverEvent =
-  | { type: 'text'; delta: string }
-  | { type: 'reasoning'; delta: string }
-  /**
-   * A tool call, each time something about it changes: `pending` when it is named, `running` with
-   * `args` when it is called (and again with a `result` that is not the last), then `completed` with
-   * a `result` or `error` with words.
-   */
-  | {
-      type: 'tool';
-      callId: string;
-      toolName: string;
-      status: 'pending' | 'running' | 'completed' | 'error';
-      args?: unknown;
-      result?: unknown;
-      error?: string;
-    }
-  /** A call's arguments as the model writes them: JSON, piece by piece, before it is `running`. */
-  | { type: 'tool-input'; callId: string; toolName: string; delta: string }
-  | { type: 'source'; sourceId: string; url: string; title?: string }
-  | { type: 'source'; sourceId: string; mediaType: string; title: string; filename?: string }
-  | { type: 'file'; url: string; mediaType: string }
-  /** What a page knows how to show; with the same name and id it replaces what was there. */
-  | { type: 'data'; name: string; id?: string; data: unknown; transient?: boolean }
-  /** What follows belongs to the next step. */
-  | { type: 'step' }
-  | { type: 'status'; status: AgentStatus; detail?: string }
-  | { type: 'usage'; usage: Usage; model?: string }
-  /** Passed on as it is to everybody who watches the session: git-state, diff, title, … */
-  | { type: 'event'; event: { type: string; [field: string]: unknown } };
+/** What an agent yields. A generator's chunks are checked one by one; the AI SDK's own streams are taken as they are. */
+export type AgentChunks = AsyncIterable<Chunk | LooseDelta> | ReadableStream<{ type: ChunkType }>;
 
-export type DriverQuestion = {
+/** An event of the session that belongs to no turn: git-state, diff, title, models, … */
+export type SessionEvent = { type: string; [field: string]: unknown };
+
+/** A choice with an id of its own, for agents whose labels repeat. */
+export type QuestionOption = { id: string; label: string };
+
+export type AgentQuestion = {
   text: string;
-  /** What can be chosen; without it, any words will do. */
-  options?: string[];
-  /** The tool call that waits for the answer. */
+  /** What people can choose. Without it they answer in their own words. */
+  options?: readonly (string | QuestionOption)[];
+  /** The tool call that waits for the answer: the question is then an approval. */
   callId?: string;
-  /** Default: made up. */
+  /** @default a new id */
   questionId?: string;
-  /** How long people have. Default: the session's. */
+  /** How long people have. @default the time that the session or the gateway allows */
   expiresInMs?: number;
-  /** Who may answer. Default: every collaborator and owner. */
+  /** Who may answer. @default every collaborator and owner */
   answerBy?: AnswerBy;
 };
 
-export type DriverAnswer =
-  | { status: 'answered'; answer: string | boolean }
-  /** Nobody answered in time. */
+export type AgentAnswer =
+  | {
+      status: 'answered';
+      /** As it was given: words, a label, yes or no, or `{ approved, reason? }`. `toDecision` reads all of them. */
+      answer: unknown;
+      /** The id of the option that was chosen, where the question had options and the answer is one of them. */
+      optionId?: string;
+    }
   | { status: 'expired' };
 
-export type DriverPrompt = {
-  readonly sessionId: string;
-  readonly channel: Channel;
-  readonly turnId: string;
-  readonly promptId: string;
-  readonly content: string;
-  readonly attachments: Attachment[];
-  /** The model somebody chose for this prompt. */
-  readonly model?: string;
-  readonly author?: { id: string; name?: string };
-  /** W3C Trace Context of the turn's span, if a gateway follows it: make your spans its children. */
-  readonly traceparent?: string;
-  /** What was said before in this channel, if the driver `needsHistory`; the oldest first. */
-  readonly messages: UIMessage[];
-  /** Aborts when the turn is to stop: whatever the driver does then, the turn is `canceled`. */
-  readonly signal: AbortSignal;
-  /** Asks the people in the session, and waits. Rejects when the turn is to stop. */
-  ask(question: DriverQuestion): Promise<DriverAnswer>;
+/** One prompt, as an agent gets it. */
+export type AgentPrompt<Body extends object = Record<string, unknown>> = Pick<
+  Prompt,
+  | 'sessionId'
+  | 'chatId'
+  | 'chatKey'
+  | 'turnId'
+  | 'messageId'
+  | 'user'
+  | 'text'
+  | 'attachments'
+  | 'messages'
+  | 'traceparent'
+> & {
+  /** The conversation of the session that it belongs to. */
+  channel: Channel;
+  /** The model that a person chose for this prompt. */
+  model?: string;
+  /** What the application added to the request's body, unchecked. */
+  body: Body;
+  /**
+   * Nothing new is asked: the turn that `restore` named goes on. The agent yields again what it has said, its open
+   * question included, then waits for the answer.
+   */
+  isRestored: boolean;
+  /**
+   * Aborts when the turn is stopped or lost, and when the agent itself is done. Its reason is an `AbortError` where a
+   * person stopped the turn, else a `SabirError` whose `code` says what happened.
+   */
+  signal: AbortSignal;
+  /** Asks the people who watch, and waits. The turn shows the question. Rejects when the turn ends. */
+  ask(question: AgentQuestion): Promise<AgentAnswer>;
+  /**
+   * Waits for the answer to a question that the agent's own chunks ask (`data-question`). The first answer counts, also
+   * one that has come already. Rejects when the question expires or the turn ends.
+   */
+  answer(questionId: string): Promise<unknown>;
+  /** Sends an event to everybody in the session. Behind a gateway without sessions it has no receiver. */
+  emit(event: SessionEvent): void;
 };
 
-export type DriverStart = {
+export type AgentStart = {
   readonly sessionId: string;
   readonly signal: AbortSignal;
-  /** Tells everybody who watches the session something that belongs to no turn. */
-  emit(event: { type: string; [field: string]: unknown }): void;
+  emit(event: SessionEvent): void;
   readonly logger?: Logger;
 };
 
+/** A function that answers prompts is an agent. It takes prompts concurrently. */
+export type AgentFunction<Body extends object = Record<string, unknown>> = (
+  prompt: AgentPrompt<Body>,
+) => AgentChunks | Promise<AgentChunks>;
+
 /**
- * An agent behind a session. An implementation
+ * What answers a prompt with chunks, in this process. An implementation
  * - MUST answer one prompt with one run of `prompt`: what it yields is the answer, returning ends it,
  *   throwing fails it with the error's message, made fit for people;
+ * - MAY leave out `start`, `finish`, the ids of texts, their starts and ends, and steps: they are added;
  * - MUST stop when `signal` aborts, and soon: the next prompt waits for it;
- * - MUST NOT be given a second prompt before the first has ended;
+ * - is not given a second prompt of a session before the first has ended, unless it is `concurrent`;
  * - MAY keep a conversation of its own for each channel; one that keeps none sets `needsHistory`;
  * - MUST hold nothing after `close`: no process, no connection, no timer.
  *
- * `test/driver-conformance.ts` checks all of it.
+ * `test/agent-conformance.ts` checks all of it.
  */
-export interface AgentDriver {
+export interface Agent<Body extends object = Record<string, unknown>> {
   readonly name: string;
+  /** @default false */
+  readonly concurrent?: boolean;
+  /** In a session, `messages` holds what was said before in the channel. @default false: it is empty */
   readonly needsHistory?: boolean;
-  /** Gets ready; awaited before the first prompt. Rejects with words for whoever asked. */
-  start?(where: DriverStart): Promise<void>;
-  prompt(prompt: DriverPrompt): AsyncIterable<DriverEvent>;
+  /** Gets ready; awaited before the first prompt. Rejects with a text fit for people. */
+  start?(where: AgentStart): Promise<void>;
+  prompt: AgentFunction<Body>;
+  /** The turn of this chat that waits for an answer though no process runs it, as after a restart. */
+  restore?(
+    chat: WaitingChat & { sessionId: string },
+  ): Promise<WaitingTurn | undefined> | WaitingTurn | undefined;
   close?(): Promise<void>;
 }

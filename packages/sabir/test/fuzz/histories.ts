@@ -13,7 +13,7 @@ import { createOpenHarnessHandler } from '../../src/sources/open-harness/index.t
 import { applyDecisions } from '../../src/sources/openai-agents/interrupted-state.ts';
 import { toAgentInput } from '../../src/sources/openai-agents/to-agent-input.ts';
 import { createOpenAIAgentsTranslator } from '../../src/sources/openai-agents/translate.ts';
-import type { DriverPrompt } from '../../src/turns/agent.ts';
+import type { DriverPrompt } from '../../src/turns/driver.ts';
 import { chunkTurns, harnessEvents, openAIEvents } from './corpus.ts';
 import { mutateSequence, mutateValue } from './mutate-json.ts';
 import { bodyFor, CHAT_BODY } from './requests.ts';

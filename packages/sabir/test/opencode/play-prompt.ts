@@ -4,7 +4,7 @@ import type {
   DriverEvent,
   DriverPrompt,
   DriverQuestion,
-} from '../../src/turns/agent.ts';
+} from '../../src/turns/driver.ts';
 
 export type Played = {
   events: DriverEvent[];

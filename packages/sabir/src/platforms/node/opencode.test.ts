@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createOpenCodeHome } from '../../../test/opencode/opencode-options.ts';
 import { playPrompt, textOf } from '../../../test/opencode/play-prompt.ts';
 import { startScriptedModel } from '../../../test/opencode/scripted-model.ts';
-import type { AgentDriver } from '../../turns/agent.ts';
+import type { AgentDriver } from '../../turns/driver.ts';
 import { openCodeDriver } from './opencode.ts';
 import { findOpenCode } from './opencode-binary.ts';
 import { launchOpenCode } from './opencode-server.ts';

@@ -5,7 +5,7 @@ import {
   type OpenCodeDriverOptions,
 } from '../../sources/opencode/agent.ts';
 import type { OpenCodeServer } from '../../sources/opencode/api.ts';
-import type { AgentDriver, DriverEvent, DriverPrompt, DriverStart } from '../../turns/agent.ts';
+import type { AgentDriver, DriverEvent, DriverPrompt, DriverStart } from '../../turns/driver.ts';
 import { findOpenCode } from './opencode-binary.ts';
 import { launchOpenCode, type OpenCodeProcess } from './opencode-server.ts';
 

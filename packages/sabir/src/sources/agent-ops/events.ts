@@ -11,7 +11,7 @@
  */
 import type { UIMessage, UITools } from '../../core/message.ts';
 import type { MessageMetadata, Usage } from '../../core/outcome.ts';
-import type { AgentStatus } from '../../turns/agent.ts';
+import type { AgentStatus } from '../../turns/driver.ts';
 import type { DomainEventType } from './domain-events.ts';
 
 /** Where a turn takes place; a session without channels says nothing. */

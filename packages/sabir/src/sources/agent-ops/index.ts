@@ -1,4 +1,4 @@
-export type { AgentStatus } from '../../turns/agent.ts';
+export type { AgentStatus } from '../../turns/driver.ts';
 export type {
   AgentOpsDataTypes,
   AgentOpsEvent,

@@ -17,7 +17,7 @@ import {
   stuckAfter,
 } from '../../../test/ai-sdk-models.ts';
 import { findToolFaults, runPrompt, until } from '../../../test/driver-run.ts';
-import type { DriverPrompt } from '../../turns/agent.ts';
+import type { DriverPrompt } from '../../turns/driver.ts';
 import { type AiSdkModelOptions, aiSdkDriver } from './agent.ts';
 
 const USAGE = {

@@ -4,7 +4,7 @@ import type { FileUrls } from '../../core/file-urls.ts';
 import { toJsonSafe } from '../../core/json.ts';
 import type { Usage } from '../../core/outcome.ts';
 import { readUntilAborted } from '../../core/until-aborted.ts';
-import type { AgentDriver, DriverPrompt } from '../../turns/agent.ts';
+import type { AgentDriver, DriverPrompt } from '../../turns/driver.ts';
 import { type Approval, type BesideChunks, chunkDriver } from './chunk-driver.ts';
 import { toConversation } from './history.ts';
 

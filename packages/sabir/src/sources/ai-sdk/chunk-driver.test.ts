@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { findToolFaults, runPrompt, until } from '../../../test/driver-run.ts';
 import type { Chunk } from '../../core/chunks.ts';
-import type { DriverEvent } from '../../turns/agent.ts';
+import type { DriverEvent } from '../../turns/driver.ts';
 import { chunkDriver } from './chunk-driver.ts';
 
 async function* giving(chunks: unknown[]): AsyncGenerator<Chunk> {

@@ -4,7 +4,7 @@ import { toErrorText } from '../../core/errors.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { AnswerBy } from '../../core/roles.ts';
 import { readUntilAborted, untilAborted } from '../../core/until-aborted.ts';
-import type { AgentDriver, DriverAnswer, DriverEvent, DriverPrompt } from '../../turns/agent.ts';
+import type { AgentDriver, DriverAnswer, DriverEvent, DriverPrompt } from '../../turns/driver.ts';
 import { createChunkReader, type KnownCall } from './chunk-reader.ts';
 
 /** What chunks have no word for. */

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { chunkSequences } from '../../../test/arbitrary-chunks.ts';
 import { findToolFaults, runPrompt } from '../../../test/driver-run.ts';
 import type { Chunk } from '../../core/chunks.ts';
-import type { DriverEvent } from '../../turns/agent.ts';
+import type { DriverEvent } from '../../turns/driver.ts';
 import { chunkDriver } from './chunk-driver.ts';
 
 type Told = { text: string[]; reasoning: string[]; sources: unknown[]; calls: [string, unknown][] };

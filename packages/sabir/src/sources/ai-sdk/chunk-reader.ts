@@ -3,7 +3,7 @@ import { toJsonSafe } from '../../core/json.ts';
 import { isObject, type Loose } from '../../core/loose.ts';
 import { mergeMetadata } from '../../core/merge-metadata.ts';
 import type { Usage } from '../../core/outcome.ts';
-import type { DriverEvent } from '../../turns/agent.ts';
+import type { DriverEvent } from '../../turns/driver.ts';
 
 type Block = { held: string; hasEnded: boolean };
 type Call = { name: string; stage: number; step: number; preliminary?: { result: unknown } };

@@ -1,7 +1,7 @@
 import { allowsFile, checkFiles, type FileUrls } from '../../core/file-urls.ts';
 import { isObject, type Loose } from '../../core/loose.ts';
 import type { UIMessage, UIMessagePart } from '../../core/message.ts';
-import type { DriverPrompt } from '../../turns/agent.ts';
+import type { DriverPrompt } from '../../turns/driver.ts';
 
 const DENIED = 'It was not approved.';
 const isString = (value: unknown): value is string => typeof value === 'string';

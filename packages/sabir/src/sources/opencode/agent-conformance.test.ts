@@ -16,7 +16,7 @@ import {
   toText,
 } from '../../../test/opencode/scripted-model.ts';
 import type { OpenCodeProcess } from '../../platforms/node/opencode-server.ts';
-import type { AgentDriver } from '../../turns/agent.ts';
+import type { AgentDriver } from '../../turns/driver.ts';
 import { createOpenCodeDriver } from './agent.ts';
 
 const lookup = (filePath: string) => ({

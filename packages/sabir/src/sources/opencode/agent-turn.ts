@@ -1,6 +1,6 @@
 import type { Usage } from '../../core/outcome.ts';
 import type { Logger } from '../../core/translator.ts';
-import type { DriverEvent, DriverPrompt } from '../../turns/agent.ts';
+import type { DriverEvent, DriverPrompt } from '../../turns/driver.ts';
 import { type OpenCodeApi, OpenCodeRefusal } from './api.ts';
 import { askPeople } from './ask-people.ts';
 import { createEventQueue } from './event-queue.ts';

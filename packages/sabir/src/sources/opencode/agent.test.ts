@@ -11,7 +11,7 @@ import { playPrompt, textOf } from '../../../test/opencode/play-prompt.ts';
 import { type ScriptedModel, startScriptedModel } from '../../../test/opencode/scripted-model.ts';
 import { type OpenCodeAgentOptions, openCodeDriver } from '../../platforms/node/opencode.ts';
 import type { OpenCodeProcess } from '../../platforms/node/opencode-server.ts';
-import type { AgentDriver, DriverEvent } from '../../turns/agent.ts';
+import type { AgentDriver, DriverEvent } from '../../turns/driver.ts';
 import { createOpenCodeApi, type OpenCodeApi } from './api.ts';
 
 /** The first time it has to be installed. */

@@ -1,6 +1,6 @@
 import { checkFiles, type FileUrls } from '../../core/file-urls.ts';
 import type { Channel, Logger } from '../../core/translator.ts';
-import type { AgentDriver, DriverEvent, DriverPrompt, DriverStart } from '../../turns/agent.ts';
+import type { AgentDriver, DriverEvent, DriverPrompt, DriverStart } from '../../turns/driver.ts';
 import { createOpenCodeTurn, type OpenCodeTurn } from './agent-turn.ts';
 import { createOpenCodeApi, OpenCodeRefusal, type OpenCodeServer, type PromptBody } from './api.ts';
 import { createEventStream, type EventStream } from './event-stream.ts';

@@ -1,4 +1,4 @@
-import type { DriverAnswer, DriverPrompt } from '../../turns/agent.ts';
+import type { DriverAnswer, DriverPrompt } from '../../turns/driver.ts';
 import type { OpenCodeApi } from './api.ts';
 import {
   ALLOW_ONCE,

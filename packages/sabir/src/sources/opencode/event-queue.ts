@@ -1,4 +1,4 @@
-import type { DriverEvent } from '../../turns/agent.ts';
+import type { DriverEvent } from '../../turns/driver.ts';
 
 /**
  * What a turn has to say and nobody has taken yet. Words that arrive in one tick are one event: the
