@@ -1,10 +1,10 @@
+import { SabirError } from '../core/errors.ts';
 import type { Logger } from '../core/translator.ts';
-import { nameOf } from './turn-messages.ts';
 
-/** Runs what nobody is there to catch: one session's trouble must not end the process of all. */
+/** Runs something whose error no caller would catch: one session's failure must not end the process of all. */
 export type Guard = (run: () => void) => boolean;
 
-/** False if it threw; what was said is not in the log. */
+/** False if it threw. The log gets the error's name only: its text may quote a message. */
 export function createGuard(sessionId: string, logger: Logger | undefined): Guard {
   return (run) => {
     try {
@@ -15,4 +15,10 @@ export function createGuard(sessionId: string, logger: Logger | undefined): Guar
       return false;
     }
   };
+}
+
+/** What failed, without what was said. */
+export function nameOf(error: unknown): string {
+  if (error instanceof SabirError) return error.code;
+  return error instanceof Error ? error.name : typeof error;
 }

@@ -1,45 +1,48 @@
-export {
-  type Approval,
-  type BesideChunks,
-  type ChunkDriverOptions,
-  chunkDriver,
-  type DriverChunks,
-} from '../sources/ai-sdk/chunk-driver.ts';
 export type {
-  AgentDriver,
-  DriverAnswer,
-  DriverEvent,
-  DriverPrompt,
-  DriverQuestion,
-  DriverStart,
-} from '../turns/driver.ts';
-export type { ClientInfo } from './clients.ts';
+  Agent,
+  AgentAnswer,
+  AgentChunks,
+  AgentFunction,
+  AgentPrompt,
+  AgentQuestion,
+  AgentStart,
+  SessionEvent,
+} from '../turns/agent.ts';
+export { systemClock } from './clock.ts';
+export { type GatewayInfo, historyOf, SessionLinks } from './link/session-links.ts';
+export { type SessionServerUpstreamOptions, sessionServerUpstream } from './link/upstream.ts';
+export { nameOf } from './guard.ts';
 export { memorySessionStore } from './memory-store.ts';
 export {
   type Clock,
   DEFAULT_LIMITS,
-  type SessionAgentOptions,
   type SessionLimits,
+  type SessionNotice,
+  type SessionOptions,
   type SessionRole,
   type SessionSocket,
   type SessionTiming,
   type SocketEvents,
 } from './options.ts';
-export type {
-  ClientInit,
-  ClientMessage,
-  RunnerCommand,
-  RunnerHello,
-  TurnEvent,
-} from './protocol.ts';
+export type { QueuedPrompt } from './prompt-queue.ts';
+export { channelKeyOf, isSameChannel, sessionKeyOf, toUIMessage } from './records.ts';
 export { Runner, type RunnerOptions } from './runner.ts';
-export { type ScriptedDriverOptions, scriptedDriver } from './scripted-driver.ts';
-export { SessionAgent } from './session-agent.ts';
+export type { RunnerCommand, RunnerFrame } from './runner-protocol.ts';
+export { type ScriptedAgentOptions, scriptedAgent } from './scripted-agent.ts';
+export {
+  checkMayWrite,
+  DEFAULT_CHANNEL,
+  type Done,
+  type Member,
+  type PromptRequest,
+  Session,
+} from './session.ts';
+export { createSessions, type SessionHold, type Sessions, type SessionsOptions } from './sessions.ts';
 export type {
   Participant,
+  PromptInfo,
   SessionStorage,
   SessionStore,
   StoredMessage,
-  StoredQuestion,
-  StoredTurn,
+  StoredPrompt,
 } from './storage.ts';

@@ -1,32 +1,34 @@
 import type { Channel } from '../core/translator.ts';
+import type { TurnLog } from '../turns/log.ts';
+import { memoryTurnLog } from '../turns/memory.ts';
+import { isSameChannel } from './records.ts';
 import type {
   Participant,
+  PromptChanges,
+  PromptInfo,
+  PromptKey,
   SessionStorage,
   SessionStore,
-  StoredMessage,
-  StoredQuestion,
-  StoredTurn,
-  TurnChanges,
-  TurnInfo,
+  StoredPrompt,
 } from './storage.ts';
 
 export type MemorySessionStoreOptions = {
+  /** Where the turns are kept. @default a log in memory */
+  log?: TurnLog;
   /** Milliseconds since 1970. */
   now?: () => number;
 };
 
-/** Kept as JSON, so that nobody can change it from outside. Maps remember the order of adding. */
+/** Kept as JSON, so that callers cannot change it from outside. Maps remember the order of adding. */
 type Session = {
   updatedAt: number;
-  messages: Map<string, { json: string; bytes: number; channel: Channel | undefined }>;
-  turns: Map<string, { asked: string; changes: TurnChanges; events: EventEntry[] }>;
-  turnOfPrompt: Map<string, string>;
-  questions: Map<string, string>;
+  messages: Map<string, { json: string; bytes: number; channel: Channel }>;
+  prompts: Map<string, { asked: string; changes: PromptChanges }>;
+  /** Prompt ids by turn id and by message id. */
+  byTurn: Map<string, string>;
+  byMessage: Map<string, string>;
   participants: Map<string, string>;
-  values: Map<string, string>;
 };
-
-type EventEntry = { lastSeq: number; events: string };
 
 type Sessions = {
   find(sessionId: string): Session | undefined;
@@ -40,7 +42,7 @@ type Sessions = {
 
 /** Sessions in the memory of this process, for tests and for trying things out. */
 export function memorySessionStore(options: MemorySessionStoreOptions = {}): SessionStore {
-  const { now = Date.now } = options;
+  const { now = Date.now, log = memoryTurnLog() } = options;
   const kept = new Map<string, Session>();
   /** Only while a transaction runs. */
   let undos: (() => void)[] | undefined;
@@ -90,6 +92,7 @@ export function memorySessionStore(options: MemorySessionStoreOptions = {}): Ses
   };
 
   return {
+    log,
     open(sessionId) {
       assertOpen();
       return memorySessionStorage(sessions, sessionId);
@@ -103,7 +106,7 @@ export function memorySessionStore(options: MemorySessionStoreOptions = {}): Ses
     },
     unfinished() {
       assertOpen();
-      return [...kept].filter(([, session]) => openTurnsOf(session).length > 0).map(([id]) => id);
+      return [...kept].filter(([, session]) => openPromptsOf(session).length > 0).map(([id]) => id);
     },
     storedBytes() {
       assertOpen();
@@ -118,6 +121,7 @@ export function memorySessionStore(options: MemorySessionStoreOptions = {}): Ses
     close() {
       isClosed = true;
       kept.clear();
+      void log.close();
     },
   };
 }
@@ -133,10 +137,6 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
     sessions.undoable(() => (isNew ? map.delete(key) : map.set(key, before)));
   }
 
-  function questions(): StoredQuestion[] {
-    return [...(find()?.questions.values() ?? [])].map((json) => JSON.parse(json));
-  }
-
   return {
     transaction: sessions.transaction,
 
@@ -145,16 +145,17 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       if (find()?.messages.has(message.id)) return false;
       const session = hold();
       const bytes = byteLengthOf(json);
-      put(session.messages, message.id, { json, bytes, channel: channelOf(message) });
+      const { channelType, channelId } = message;
+      put(session.messages, message.id, { json, bytes, channel: { channelType, channelId } });
       sessions.touch(session);
       return true;
     },
     messages({ channel, before, limit = Infinity, maxBytes = Infinity } = {}) {
-      const chosen: StoredMessage[] = [];
+      const chosen: ReturnType<SessionStorage['messages']> = [];
       let bytes = 0;
       let isBefore = before === undefined;
       for (const [id, message] of [...(find()?.messages ?? [])].reverse()) {
-        const isChosen = isBefore && (!channel || isSame(message.channel, channel));
+        const isChosen = isBefore && (!channel || isSameChannel(message.channel, channel));
         isBefore ||= id === before;
         if (!isChosen) continue;
         bytes += message.bytes;
@@ -166,84 +167,46 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
     channels() {
       const seen: Channel[] = [];
       for (const { channel } of find()?.messages.values() ?? []) {
-        if (channel && !seen.some((one) => isSame(one, channel))) seen.push({ ...channel });
+        if (!seen.some((one) => isSameChannel(one, channel))) seen.push({ ...channel });
       }
       return seen;
     },
 
-    addTurn(turn) {
-      const asked = JSON.stringify(turn);
-      const { turnId, promptId } = turn;
+    addPrompt(prompt) {
+      const asked = JSON.stringify(prompt);
+      const { promptId, turnId, messageId } = prompt;
       const found = find();
-      if (found?.turns.has(turnId) || found?.turnOfPrompt.has(promptId)) return false;
+      const isKnown =
+        found?.prompts.has(promptId) || found?.byTurn.has(turnId) || found?.byMessage.has(messageId);
+      if (isKnown) return false;
       const session = hold();
-      put(session.turns, turnId, { asked, changes: {}, events: [] });
-      put(session.turnOfPrompt, promptId, turnId);
+      put(session.prompts, promptId, { asked, changes: {} });
+      put(session.byTurn, turnId, promptId);
+      put(session.byMessage, messageId, promptId);
       sessions.touch(session);
       return true;
     },
-    turn(turnId) {
+    prompt(promptId) {
       const session = find();
-      return session && turnOf(session, turnId);
+      return session && promptOf(session, promptId);
     },
-    turnInfo(turnId) {
+    promptInfo(key, id) {
       const session = find();
-      return session && infoOf(session, turnId);
+      const promptId = session && promptIdOf(session, key, id);
+      return session && promptId !== undefined ? infoOf(session, promptId) : undefined;
     },
-    turnOfPrompt(promptId) {
+    updatePrompt(promptId, changes) {
       const session = find();
-      const turnId = session?.turnOfPrompt.get(promptId);
-      return session && turnId !== undefined ? infoOf(session, turnId) : undefined;
-    },
-    updateTurn(turnId, changes) {
-      const session = find();
-      const turn = session?.turns.get(turnId);
-      if (!session || !turn) return;
-      put(session.turns, turnId, { ...turn, changes: { ...turn.changes, ...definedOf(changes) } });
+      const prompt = session?.prompts.get(promptId);
+      if (!session || !prompt) return;
+      const changed = { ...prompt.changes, ...definedOf(changes) };
+      put(session.prompts, promptId, { ...prompt, changes: changed });
       sessions.touch(session);
     },
-    openTurns() {
+    openPrompts() {
       const session = find();
-      return session ? openTurnsOf(session) : [];
+      return session ? openPromptsOf(session) : [];
     },
-
-    appendEvents(turnId, lastSeq, events) {
-      const entries = find()?.turns.get(turnId)?.events;
-      if (!entries) return;
-      if ((entries.at(-1)?.lastSeq ?? 0) >= lastSeq) {
-        throw new Error('The events of a turn were appended out of order.');
-      }
-      entries.push({ lastSeq, events });
-      sessions.undoable(() => entries.pop());
-    },
-    events(turnId, after, maxBytes = Infinity) {
-      const entries = find()?.turns.get(turnId)?.events ?? [];
-      const wanted = entries.filter(({ lastSeq }) => lastSeq > after);
-      const texts = wanted.map(({ events }) => events);
-      return firstWithin(texts, maxBytes, byteLengthOf, 1);
-    },
-    trimEvents(keep, maxBytes = Infinity) {
-      const session = find();
-      if (!session) return;
-      const ended = allTurnsOf(session).filter(({ status }) => status === 'ended');
-      const byEnd = ended.reverse().sort((one, other) => endOf(other) - endOf(one));
-      const latest = byEnd.slice(0, Math.max(0, keep));
-      const kept = firstWithin(latest, maxBytes, ({ turnId }) => eventBytesOf(session, turnId), 0);
-      for (const { turnId } of byEnd.slice(kept.length)) {
-        const turn = session.turns.get(turnId);
-        if (turn) put(session.turns, turnId, { ...turn, events: [] });
-      }
-    },
-
-    saveQuestion(question) {
-      const json = JSON.stringify(question);
-      put(hold().questions, question.questionId, json);
-    },
-    question(questionId) {
-      return parseKept<StoredQuestion>(find()?.questions.get(questionId));
-    },
-    openQuestions: () => questions().filter(({ status }) => status === 'open'),
-    questionsOf: (turnId) => questions().filter((question) => question.turnId === turnId),
 
     saveParticipant(participant) {
       const json = JSON.stringify(participant);
@@ -257,15 +220,11 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       return participants.map((json): Participant => JSON.parse(json));
     },
 
-    get: (key) => find()?.values.get(key),
-    set: (key, value) => put(hold().values, key, value),
-
     bytes() {
-      const { messages = new Map(), turns = new Map(), questions = new Map() } = find() ?? {};
+      const { messages = new Map(), prompts = new Map() } = find() ?? {};
       let bytes = 0;
       for (const message of messages.values()) bytes += message.bytes;
-      for (const { asked } of turns.values()) bytes += byteLengthOf(asked);
-      for (const json of questions.values()) bytes += byteLengthOf(json);
+      for (const { asked } of prompts.values()) bytes += byteLengthOf(asked);
       return bytes;
     },
   };
@@ -275,90 +234,51 @@ function createSession(updatedAt: number): Session {
   return {
     updatedAt,
     messages: new Map(),
-    turns: new Map(),
-    turnOfPrompt: new Map(),
-    questions: new Map(),
+    prompts: new Map(),
+    byTurn: new Map(),
+    byMessage: new Map(),
     participants: new Map(),
-    values: new Map(),
   };
 }
 
 /** As if every character took one byte. */
-function bytesOf({ messages, turns, questions, participants, values }: Session): number {
+function bytesOf({ messages, prompts, participants }: Session): number {
   let bytes = 0;
   for (const { json } of messages.values()) bytes += json.length;
-  for (const { asked, events } of turns.values()) {
-    bytes += asked.length;
-    for (const entry of events) bytes += entry.events.length;
-  }
-  for (const map of [questions, participants, values]) {
-    for (const text of map.values()) bytes += text.length;
-  }
+  for (const { asked } of prompts.values()) bytes += asked.length;
+  for (const text of participants.values()) bytes += text.length;
   return bytes;
 }
 
-function turnOf(session: Session, turnId: string): StoredTurn | undefined {
-  const turn = session.turns.get(turnId);
-  return turn && { ...JSON.parse(turn.asked), ...turn.changes };
+function promptIdOf({ byTurn, byMessage }: Session, key: PromptKey, id: string): string | undefined {
+  if (key === 'promptId') return id;
+  return (key === 'turnId' ? byTurn : byMessage).get(id);
 }
 
-function infoOf(session: Session, turnId: string): TurnInfo | undefined {
-  const { content: _, attachments: __, ...info } = turnOf(session, turnId) ?? {};
-  return 'turnId' in info ? (info as TurnInfo) : undefined;
+function promptOf(session: Session, promptId: string): StoredPrompt | undefined {
+  const prompt = session.prompts.get(promptId);
+  return prompt && { ...JSON.parse(prompt.asked), ...prompt.changes };
 }
 
-function allTurnsOf(session: Session): TurnInfo[] {
-  return [...session.turns.keys()].map((turnId) => infoOf(session, turnId) as TurnInfo);
+function infoOf(session: Session, promptId: string): PromptInfo | undefined {
+  const { text: _, attachments: __, body: ___, ...info } = promptOf(session, promptId) ?? {};
+  return 'promptId' in info ? (info as PromptInfo) : undefined;
 }
 
-function openTurnsOf(session: Session): TurnInfo[] {
-  const turns = allTurnsOf(session);
+function openPromptsOf(session: Session): PromptInfo[] {
+  const all = [...session.prompts.keys()].map((id) => infoOf(session, id) as PromptInfo);
   return [
-    ...turns.filter(({ status }) => status === 'running'),
-    ...turns.filter(({ status }) => status === 'queued'),
+    ...all.filter(({ status }) => status === 'running'),
+    ...all.filter(({ status }) => status === 'queued'),
   ];
 }
 
-/** One whose end has no time counts as the first to end. */
-function endOf({ endedAt = Number.MIN_SAFE_INTEGER }: TurnInfo): number {
-  return endedAt;
-}
-
-function definedOf(changes: TurnChanges): TurnChanges {
+function definedOf(changes: PromptChanges): PromptChanges {
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
-}
-
-function channelOf({ channelType, channelId }: StoredMessage): Channel | undefined {
-  if (channelType === undefined || channelId === undefined) return undefined;
-  return { channelType, channelId };
-}
-
-function isSame(one: Channel | undefined, other: Channel): boolean {
-  return one?.channelType === other.channelType && one?.channelId === other.channelId;
 }
 
 function parseKept<Kept>(json: string | undefined): Kept | undefined {
   return json === undefined ? undefined : JSON.parse(json);
-}
-
-function eventBytesOf(session: Session, turnId: string): number {
-  const entries = session.turns.get(turnId)?.events ?? [];
-  return entries.reduce((sum, { events }) => sum + byteLengthOf(events), 0);
-}
-
-/** The first that fit, but at least so many. */
-function firstWithin<Item>(
-  items: Item[],
-  maxBytes: number,
-  bytesOf: (item: Item) => number,
-  least: number,
-): Item[] {
-  let bytes = 0;
-  const end = items.findIndex((item, index) => {
-    bytes += bytesOf(item);
-    return bytes > maxBytes && index >= least;
-  });
-  return end < 0 ? items : items.slice(0, end);
 }
 
 function byteLengthOf(text: string): number {

@@ -1,6 +1,13 @@
 import type { AuditEvent } from '../core/audit.ts';
+import type { UIMessage } from '../core/message.ts';
+import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import type { Logger } from '../core/translator.ts';
-import type { SessionStorage } from './storage.ts';
+import type { Agent, SessionEvent } from '../turns/agent.ts';
+import type { TurnLog } from '../turns/log.ts';
+import type { TurnTiming } from '../turns/turn-options.ts';
+import type { User } from '../turns/upstream.ts';
+import type { QueuedPrompt } from './prompt-queue.ts';
+import type { PromptInfo, SessionStorage, StoredMessage } from './storage.ts';
 
 export type { Role as SessionRole } from '../core/roles.ts';
 
@@ -26,7 +33,7 @@ export interface Clock {
   after(ms: number, run: () => void): () => void;
 }
 
-export type SessionTiming = {
+export type SessionTiming = Omit<TurnTiming, 'connectMs'> & {
   /**
    * How long a prompt waits for a runner to connect.
    * @default 60_000
@@ -47,6 +54,11 @@ export type SessionTiming = {
    * @default 300_000
    */
   questionMs: number;
+  /**
+   * How long an agent in this process may take to stop before it is closed and made anew.
+   * @default 5_000
+   */
+  stopMs: number;
 };
 
 export type SessionLimits = {
@@ -91,7 +103,7 @@ export type SessionLimits = {
    */
   eventBytes: number;
   /**
-   * What a session may store: messages, prompts and questions. Past it prompts are refused, and a turn
+   * What a session may store: messages and prompts. Past it prompts are refused, and a turn
    * that would exceed it fails.
    * @default 256_000_000
    */
@@ -128,30 +140,54 @@ export type SessionLimits = {
   clientBufferBytes: number;
 };
 
-export type SessionAgentOptions = {
+export type SessionOptions = {
   sessionId: string;
   storage: SessionStorage;
+  /** Where its turns are kept. */
+  log: TurnLog;
+  /** Makes the agent in this process, when there is something to do. @default runners answer */
+  agent?: () => Agent;
   clock?: Clock;
   timing?: Partial<SessionTiming>;
   limits?: Partial<SessionLimits>;
-  /** Somebody has asked for something, and there is no runner. */
+  /** A prompt waits, and there is neither an agent nor a runner. */
   onRunnerWanted?(): void;
-  /** A turn has ended, and nothing waits. */
-  onIdle?(): void;
-  /** A turn has ended, for this reason. */
-  onTurnEnd?(reason: 'end_turn' | 'error' | 'canceled'): void;
   /** A user has prompted, stopped, answered or withdrawn, or was refused. */
   onAudit?(event: Omit<AuditEvent, 'at'>): void;
   /** Something was refused because of this limit. */
   onLimit?(limit: keyof SessionLimits): void;
+  /** What a person is shown of the agent's own errors. */
+  errorText?: (error: unknown) => string;
   logger?: Logger;
 };
+
+/** What happens in a session, in order. What a turn says is in the log. */
+export type SessionNotice =
+  /** A prompt has to wait. */
+  | { type: 'queued'; prompt: QueuedPrompt }
+  /** A prompt that waited is being answered. */
+  | { type: 'dequeued'; prompt: QueuedPrompt }
+  | { type: 'withdrawn'; prompt: QueuedPrompt }
+  /** The prompt became a message. */
+  | { type: 'asked'; message: StoredMessage }
+  /** The log has the turn. */
+  | { type: 'begun'; prompt: PromptInfo }
+  | { type: 'ended'; prompt: PromptInfo; outcome: TurnOutcome; message: UIMessage; usage?: Usage }
+  /** Nothing runs and nothing waits. */
+  | { type: 'idle' }
+  | { type: 'runner'; isConnected: boolean }
+  | { type: 'joined' | 'left'; user: User }
+  | { type: 'event'; event: SessionEvent };
 
 export const DEFAULT_TIMING: SessionTiming = {
   runnerStartMs: 60_000,
   runnerGraceMs: 30_000,
   abortMs: 10_000,
   questionMs: 5 * 60_000,
+  stopMs: 5_000,
+  idleMs: 120_000,
+  toolLimitMs: 30 * 60_000,
+  hookMs: 10_000,
 };
 
 export const DEFAULT_LIMITS: SessionLimits = {

@@ -1,9 +1,13 @@
-type Entry = { runnerSeq: number; frame: string };
+import type { Chunk } from '../core/chunks.ts';
+import type { RunnerFrame } from './runner-protocol.ts';
 
-/** What was said to the session and has not been confirmed: after a drop it is said again. */
+type Entry = { turnId: string; seq: number; frame: string };
+
+/** The frames that the session has not confirmed: after a drop they are sent again. */
 export function createOutbox(send: (frame: string) => void) {
   let entries: Entry[] = [];
-  let runnerSeq = 0;
+  /** How many frames each turn has; forgotten when all of them are confirmed and another turn has begun. */
+  const counts = new Map<string, number>();
   let bytes = 0;
   let onEmpty: (() => void) | undefined;
 
@@ -11,17 +15,26 @@ export function createOutbox(send: (frame: string) => void) {
     get bytes() {
       return bytes;
     },
-    add(event: object): void {
-      runnerSeq++;
-      const frame = JSON.stringify({ ...event, runnerSeq });
-      entries.push({ runnerSeq, frame });
+    add(turnId: string, chunks: Chunk[]): void {
+      const seq = (counts.get(turnId) ?? 0) + 1;
+      if (seq === 1) {
+        for (const known of counts.keys()) {
+          if (!entries.some((entry) => entry.turnId === known)) counts.delete(known);
+        }
+      }
+      counts.set(turnId, seq);
+      const frame = JSON.stringify({ type: 'chunks', turnId, seq, chunks } satisfies RunnerFrame);
+      entries.push({ turnId, seq, frame });
       bytes += frame.length;
       send(frame);
     },
-    confirm(upTo: number): void {
-      const at = entries.findIndex((entry) => entry.runnerSeq > upTo);
-      const gone = at < 0 ? entries.splice(0) : entries.splice(0, at);
-      for (const { frame } of gone) bytes -= frame.length;
+    /** The session has everything of this turn up to and with this frame. */
+    confirm(turnId: string, upTo: number): void {
+      entries = entries.filter((entry) => {
+        const isKept = entry.turnId !== turnId || entry.seq > upTo;
+        if (!isKept) bytes -= entry.frame.length;
+        return isKept;
+      });
       if (entries.length === 0) onEmpty?.();
     },
     sendAgain(): void {
@@ -33,10 +46,6 @@ export function createOutbox(send: (frame: string) => void) {
       await new Promise<void>((resolve) => {
         onEmpty = resolve;
       });
-    },
-    clear(): void {
-      entries = [];
-      bytes = 0;
     },
   };
 }

@@ -1,60 +1,37 @@
-import { type Clients, isIn } from './clients.ts';
-import type { QueuedPrompt, StatusEvent } from './protocol.ts';
-import type { SessionStorage, StoredTurn, TurnInfo } from './storage.ts';
+import type { User } from '../turns/upstream.ts';
+import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
 
-/** A turn that waits: its prompt may be large, and stays in the storage. */
-export type QueuedTurn = TurnInfo & {
+/** A prompt that waits. Its text may be large, and stays in the storage. */
+export type QueuedPrompt = PromptInfo & {
   /** How the prompt begins. */
   excerpt: string;
   bytes: number;
+  /** Who asked, with everything that is known of them in this process. */
+  user: User;
+  /** The people in the session were notified that it waits. */
+  isAnnounced: boolean;
 };
 
-type PromptQueueOptions = {
-  storage: SessionStorage;
-  clients: Clients;
-  /** Those that were waiting when the process ended. */
-  waiting: TurnInfo[];
-  /** Why the first one waits. */
-  reason(): 'busy' | 'waking';
-};
+export type PromptQueue = ReturnType<typeof createPromptQueue>;
 
-/** Everybody is told the whole queue at every change: of a long prompt, how it begins. */
-const SHOWN_LENGTH = 500;
+const EXCERPT_LENGTH = 500;
 
 /** The prompts that wait, in the order they came; as the storage has them. */
-export function createPromptQueue({ storage, clients, waiting, reason }: PromptQueueOptions) {
-  const queue = waiting.map(({ turnId }) => toQueued(storage.turn(turnId) as StoredTurn));
-  /** Those that everybody was told of. */
-  const announced = new Set(waiting.map(({ turnId }) => turnId));
-  let bytes = queue.reduce((sum, turn) => sum + turn.bytes, 0);
+export function createPromptQueue(storage: SessionStorage) {
+  const queue: QueuedPrompt[] = [];
+  let bytes = 0;
 
-  const placeOf = (turn: QueuedTurn) => queue.indexOf(turn) + 1;
-  const toList = (): QueuedPrompt[] => queue.map(toQueuedPrompt);
-
-  function toStanding(turn: QueuedTurn): StatusEvent {
-    const { promptId, turnId } = turn;
-    const queuePosition = placeOf(turn);
-    return {
-      type: 'status',
-      data: { promptQueued: true, queuePosition, queueReason: reason(), promptId, turnId },
-    };
+  function add(prompt: StoredPrompt, user: User): QueuedPrompt {
+    const queued = toQueued(prompt, user);
+    queue.push(queued);
+    bytes += queued.bytes;
+    return queued;
   }
 
-  /** Where the prompts stand, for everybody who follows their channels. */
-  function tell(): void {
-    const all = toList();
-    clients.broadcastEach((client) => {
-      const shown = all.filter((prompt) => isIn(client, prompt));
-      const pending = shown.at(-1) ?? null;
-      return { type: 'queue.state', data: { pending, queue: shown, queueReason: reason() } };
-    });
-  }
-
-  /** Out of the queue; true if everybody was told that it waited. */
-  function take(turn: QueuedTurn): boolean {
-    queue.splice(queue.indexOf(turn), 1);
-    bytes -= turn.bytes;
-    return announced.delete(turn.turnId);
+  for (const { promptId, status } of storage.openPrompts()) {
+    if (status !== 'queued') continue;
+    const prompt = storage.prompt(promptId) as StoredPrompt;
+    add(prompt, authorOf(prompt)).isAnnounced = true;
   }
 
   return {
@@ -67,60 +44,29 @@ export function createPromptQueue({ storage, clients, waiting, reason }: PromptQ
     get first() {
       return queue[0];
     },
+    list: (): readonly QueuedPrompt[] => queue,
+    /** From 1; 0 for a prompt that does not wait. */
+    positionOf: ({ promptId }: { promptId: string }) =>
+      queue.findIndex((queued) => queued.promptId === promptId) + 1,
     /** How many of them are this user's. */
     countOf: (userId: string) => queue.filter(({ authorId }) => authorId === userId).length,
-    find: (is: (turn: QueuedTurn) => boolean) => queue.find(is),
-    add(turn: StoredTurn): QueuedTurn {
-      const queued = toQueued(turn);
-      queue.push(queued);
-      bytes += queued.bytes;
-      return queued;
-    },
-    /** Says where it stands, if it has to wait. */
-    announce(turn: QueuedTurn): void {
-      if (placeOf(turn) === 0) return;
-      announced.add(turn.turnId);
-      clients.broadcastIn(toStanding(turn), turn);
-      tell();
-    },
-    take,
-    toList,
-    toStanding,
-    /** It is taken up: whoever was told that it waits is told that it no longer does. */
-    tellTaken(turn: QueuedTurn): void {
-      const { promptId, turnId } = turn;
-      const data = { promptDequeued: true, remaining: queue.length, promptId, turnId };
-      clients.broadcastIn({ type: 'status', data } satisfies StatusEvent, turn);
-      tell();
-    },
-    withdraw(turn: QueuedTurn, endedAt: number): void {
-      const { promptId, turnId, excerpt: content } = turn;
-      storage.updateTurn(turnId, { status: 'ended', reason: 'withdrawn', endedAt });
-      take(turn);
-      const data = { promptId, turnId, content };
-      clients.broadcastIn({ type: 'queue.withdrawn', data }, turn);
-      tell();
+    find: (promptId: string) => queue.find((queued) => queued.promptId === promptId),
+    add,
+    remove(queued: QueuedPrompt): void {
+      queue.splice(queue.indexOf(queued), 1);
+      bytes -= queued.bytes;
     },
   };
 }
 
-function toQueued({ content, attachments, ...info }: StoredTurn): QueuedTurn {
-  const bytes = attachments.reduce((sum, { url }) => sum + url.length, content.length);
+/** As much of the author as is kept. */
+export function authorOf({ authorId, authorName }: PromptInfo): User {
+  return { id: authorId, ...(authorName !== undefined && { name: authorName }) };
+}
+
+function toQueued({ text, attachments, body: _, ...info }: StoredPrompt, user: User): QueuedPrompt {
+  const bytes = attachments.reduce((sum, { url }) => sum + url.length, text.length);
   // A slice would keep the whole prompt in memory: this is a copy.
-  const excerpt: string = JSON.parse(JSON.stringify(content.slice(0, SHOWN_LENGTH)));
-  return { ...info, excerpt, bytes };
-}
-
-function toQueuedPrompt(turn: QueuedTurn, index: number): QueuedPrompt {
-  const { promptId, turnId, excerpt, authorId, authorName, channelType, channelId } = turn;
-  return {
-    promptId,
-    turnId,
-    content: excerpt,
-    position: index + 1,
-    authorId,
-    ...(authorName !== undefined && { authorName }),
-    channelType,
-    channelId,
-  };
+  const excerpt: string = JSON.parse(JSON.stringify(text.slice(0, EXCERPT_LENGTH)));
+  return { ...info, excerpt, bytes, user, isAnnounced: false };
 }

@@ -1,73 +1,81 @@
+import type { Chunk } from '../core/chunks.ts';
 import { createId } from '../core/id.ts';
+import { toJsonSafe } from '../core/json.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
-import { startTimer, type Timer } from '../core/timers.ts';
+import { afterThisTick, startTimer, type Timer } from '../core/timers.ts';
 import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
+import type { AgentRun } from '../sources/ai-sdk/agent-run.ts';
 import {
   connect,
   type Socket,
   type SocketListener,
   type WebSocketConstructor,
 } from '../sources/agent-ops/socket.ts';
-import type { AgentDriver } from '../turns/driver.ts';
-import { type DriverTurn, type PromptCommand, startDriverTurn } from './driver-turn.ts';
+import type { Agent, SessionEvent } from '../turns/agent.ts';
+import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
 import { createOutbox } from './outbox.ts';
-import type { RunnerHello } from './protocol.ts';
-import { readRunnerCommand } from './read-runner-command.ts';
+import { type RunnerCommand, type RunnerFrame, readRunnerCommand } from './runner-protocol.ts';
 
 export type RunnerOptions = {
   sessionId: string;
   /** Where the session server is: `ws://host` or `http://host`. */
   url: string;
-  driver: AgentDriver;
+  agent: Agent;
   /** Sent as `Authorization: Bearer`. */
   token?: string | (() => string | Promise<string>);
-  /** Default: the platform's. The `ws` package's works too. */
+  /** @default the platform's; the `ws` package's works too */
   WebSocket?: WebSocketConstructor;
-  /** How long to wait before connecting again: twice as long each time. Default 200 to 10,000. */
+  /** How long to wait before connecting again: twice as long each time. @default 200 to 10_000 */
   retryMs?: { least?: number; most?: number };
-  /** How often to ask whether the server is there. Default 30,000. */
+  /** How often to ask whether the server is there. @default 30_000 */
   pingMs?: number;
-  /** How long an agent that is told to stop may take. Default 5,000. */
+  /** How long an agent that was told to stop may take. @default 5_000 */
   stopMs?: number;
-  /** What may be unconfirmed while the connection is gone. Default 16 MB. */
+  /** What may be unconfirmed while the connection is gone. @default 16_000_000 */
   maxOutboxBytes?: number;
   /** What a person is shown of the agent's own errors. */
   errorText?: (error: unknown) => string;
   logger?: Logger;
 };
 
+type PromptCommand = Extract<RunnerCommand, { type: 'prompt' }>;
+
+/** The prompt that the agent works on. */
+type Work = { readonly turnId: string; readonly run: AgentRun };
+
 const MOST_KNOWN = 50;
-const FAREWELL_MS = 1_000;
-const SHUT_DOWN = {
-  reason: 'error',
-  error: 'The agent was shut down.',
+const CONFIRM_MS = 1_000;
+const SHUT_DOWN: TurnOutcome = {
+  status: 'failed',
   code: 'run-aborted',
-} as const;
-const TOO_FAR_BEHIND = {
-  reason: 'error',
-  error: 'The agent could not tell its answer in time.',
+  message: 'The agent was shut down.',
+};
+const TOO_FAR_BEHIND: TurnOutcome = {
+  status: 'failed',
   code: 'upstream-flood',
-} as const;
+  message: 'The agent could not send its answer in time.',
+};
 
 /**
- * An agent's side of a session: prompts in, V2 events out. It comes back when the connection drops,
- * and says again what was not confirmed, and nothing else.
+ * A process that hosts an agent and connects to its session: prompts in, chunks out. When the connection drops, the runner
+ * comes back and sends again what the session has not confirmed, and nothing else.
  *
  * @example
- * const runner = new Runner({ url, sessionId, driver: openCodeDriver() });
+ * const runner = new Runner({ url, sessionId, agent: openCodeAgent() });
  * runner.start();
  */
 export class Runner implements SocketListener {
-  /** Tells this one from whichever comes after it, which knows nothing of what it did. */
+  /** Tells this one from the one that comes after it, which knows nothing of what this one did. */
   readonly runnerId = createId();
   #options: RunnerOptions;
   #socket: Socket | undefined;
   #outbox = createOutbox((frame) => this.#socket?.send(frame));
-  #turn: DriverTurn | undefined;
+  #worker: AgentWorker;
+  #work: Work | undefined;
   #next: PromptCommand[] = [];
   #known: string[] = [];
-  #ready: Promise<void> | undefined;
   #pings: Timer | undefined;
   #unanswered = 0;
   #attempts = 0;
@@ -76,8 +84,17 @@ export class Runner implements SocketListener {
   #isLeaving = false;
 
   constructor(options: RunnerOptions) {
+    const { sessionId, agent, stopMs = 5_000 } = options;
     const logger = toSafeLogger(options.logger);
     this.#options = { ...options, ...(logger && { logger }) };
+    this.#worker = createAgentWorker({
+      sessionId,
+      agent,
+      stopMs,
+      emit: (event) => this.#emit(event),
+      onFree: () => this.#takeNext(),
+      logger,
+    });
   }
 
   get isConnected(): boolean {
@@ -85,42 +102,36 @@ export class Runner implements SocketListener {
   }
 
   get isBusy(): boolean {
-    return this.#turn !== undefined;
+    return this.#worker.isBusy;
   }
 
   start(): void {
-    // Whoever asks is told if it fails; until somebody asks there is nobody to tell.
-    this.#getReady().catch(() => undefined);
+    this.#worker.start();
     void this.#connect();
   }
 
-  /** Ends what runs, says so, and lets everything go. */
+  /** Ends what runs, reports it, and closes the agent. */
   async close(): Promise<void> {
     if (this.#isLeaving) return;
     this.#isLeaving = true;
-    const turn = this.#turn;
-    for (const { turnId } of this.#next.splice(0)) this.#refuse(turnId);
-    turn?.end(SHUT_DOWN);
-    turn?.abort(this.#options.stopMs ?? 5_000);
-    if (turn && this.isConnected) await within(FAREWELL_MS, this.#outbox.emptied());
+    const work = this.#work;
+    for (const { prompt } of this.#next.splice(0)) this.#refuse(prompt);
+    work?.run.end(SHUT_DOWN);
+    if (work && this.isConnected) await within(CONFIRM_MS, this.#outbox.emptied());
     this.#closing.abort();
     clearTimeout(this.#retry);
     this.#hangUp();
-    if (turn) await Promise.race([turn.done, turn.abandoned]);
-    await this.#closeDriver();
+    await this.#worker.close();
   }
 
-  async #closeDriver(): Promise<void> {
-    const { driver, logger, stopMs = 5_000 } = this.#options;
-    const closing = (async () => driver.close?.())().catch((error: unknown) => {
-      logger?.warn('an agent did not close', { driver: driver.name, error });
-    });
-    await within(stopMs, closing);
-  }
-
-  /** It was given to us too late. */
-  #refuse(turnId: string): void {
-    this.#outbox.add({ type: 'message.finalize', turnId, ...SHUT_DOWN });
+  /** A turn that never reaches the agent. */
+  #refuse({ turnId, messageId }: PromptCommand['prompt'], outcome: TurnOutcome = SHUT_DOWN): void {
+    const failed = outcome.status === 'failed' ? outcome : undefined;
+    this.#outbox.add(turnId, [
+      { type: 'start', messageId },
+      ...(failed ? [{ type: 'error' as const, errorText: failed.message ?? '' }] : []),
+      { type: 'finish', finishReason: failed ? 'error' : 'other', messageMetadata: toMetadata(outcome) },
+    ]);
   }
 
   event(event: unknown): void {
@@ -130,17 +141,21 @@ export class Runner implements SocketListener {
       case 'prompt':
         this.#prompt(command);
         break;
-      case 'abort':
-        this.#abort(command.turnId);
+      case 'stop':
+        this.#stop(command.turnId);
         break;
-      case 'answer':
-        this.#turn?.answer(command.questionId, command.answer);
+      case 'answer': {
+        const { turnId, questionId, answer } = command;
+        if (this.#work?.turnId === turnId) {
+          this.#work.run.answer({ type: 'answer', questionId, answer });
+        }
+        break;
+      }
+      case 'expire':
+        if (this.#work?.turnId === command.turnId) this.#work.run.expire?.(command.questionId);
         break;
       case 'ack':
-        this.#outbox.confirm(command.runnerSeq);
-        break;
-      case 'init':
-        this.#outbox.confirm(command.data.lastRunnerSeq);
+        this.#outbox.confirm(command.turnId, command.seq);
     }
   }
 
@@ -165,7 +180,7 @@ export class Runner implements SocketListener {
           WebSocket,
           maxEventBytes: 64_000_000,
           openMs: 15_000,
-          // A session of ours says `init` at once, one of another make never.
+          // A session of ours sends `init` at once.
           initMs: 500,
         },
         this,
@@ -184,11 +199,11 @@ export class Runner implements SocketListener {
     this.#socket = socket;
     this.#unanswered = 0;
     this.#pings = startTimer(this.#options.pingMs ?? 30_000, () => this.#ping());
-    const hello: RunnerHello = {
-      type: 'runner.hello',
-      turnId: this.#turn?.turnId ?? null,
+    const hello: RunnerFrame = {
+      type: 'hello',
+      turnId: this.#work?.turnId ?? null,
       known: this.#known,
-      ...(this.#options.driver.needsHistory && { needsHistory: true }),
+      ...(this.#options.agent.needsHistory && { needsHistory: true }),
     };
     socket.send(hello);
     this.#outbox.sendAgain();
@@ -214,80 +229,70 @@ export class Runner implements SocketListener {
     else this.#socket?.send({ type: 'ping' });
   }
 
-  /** Once, and again if it failed. */
-  #getReady(): Promise<void> {
-    const { driver, sessionId, logger } = this.#options;
-    this.#ready ??= (async () => {
-      await driver.start?.({
-        sessionId,
-        signal: this.#closing.signal,
-        emit: (event) => this.#say(event),
-        ...(logger && { logger }),
-      });
-    })();
-    this.#ready.catch(() => {
-      this.#ready = undefined;
-    });
-    return this.#ready;
-  }
-
-  #say(event: object): void {
-    const { maxOutboxBytes = 16_000_000, stopMs = 5_000 } = this.#options;
-    // What belongs to no turn is of no use to anybody later.
-    if (this.#outbox.bytes > maxOutboxBytes && !this.#turn) return;
-    this.#outbox.add(event);
-    if (this.#outbox.bytes <= maxOutboxBytes) return;
-    this.#turn?.end(TOO_FAR_BEHIND);
-    this.#turn?.abort(stopMs);
+  /** Session events are sent while there is a connection, and not kept. */
+  #emit(event: SessionEvent): void {
+    this.#socket?.send({ type: 'event', event: toJsonSafe(event) as SessionEvent });
   }
 
   #prompt(command: PromptCommand): void {
-    if (this.#known.includes(command.turnId)) return;
-    this.#known = [...this.#known.slice(1 - MOST_KNOWN), command.turnId];
-    if (this.#isLeaving) {
-      this.#refuse(command.turnId);
-      return;
-    }
+    const { prompt } = command;
+    if (this.#known.includes(prompt.turnId)) return;
+    this.#known = [...this.#known.slice(1 - MOST_KNOWN), prompt.turnId];
+    if (this.#isLeaving) return this.#refuse(prompt);
     this.#next.push(command);
-    if (!this.#turn) void this.#work();
+    this.#takeNext();
   }
 
-  async #work(): Promise<void> {
-    const { sessionId, driver, errorText } = this.#options;
-    for (let command = this.#next.shift(); command; command = this.#next.shift()) {
-      const turn = startDriverTurn({
-        sessionId,
-        command,
-        driver,
-        errorText,
-        ready: this.#getReady(),
-        say: (event) => this.#say(event),
-      });
-      this.#turn = turn;
-      await Promise.race([turn.done, turn.abandoned]);
-      this.#turn = undefined;
-      if (!turn.isDone) await this.#replaceDriver();
-    }
+  #takeNext(): void {
+    if (this.#worker.isBusy) return;
+    this.#work = undefined;
+    const command = this.#next.shift();
+    if (command) this.#answer(command);
   }
 
-  /** It did not stop when it was told to: nothing else would ever be answered. */
-  async #replaceDriver(): Promise<void> {
-    const { driver, logger } = this.#options;
-    logger?.warn('the agent did not stop, and is started anew', { driver: driver.name });
-    this.#ready = undefined;
-    await this.#closeDriver();
+  #answer({ prompt, questionMs }: PromptCommand): void {
+    const { errorText } = this.#options;
+    const { turnId } = prompt;
+    let chunks: Chunk[] = [];
+    let isOver = false;
+    const flush = () => {
+      if (chunks.length === 0) return;
+      const sent = chunks;
+      chunks = [];
+      this.#outbox.add(turnId, sent);
+      if (this.#outbox.bytes > (this.#options.maxOutboxBytes ?? 16_000_000)) run.end(TOO_FAR_BEHIND);
+    };
+    const take = (made: Chunk[]) => {
+      if (made.length === 0 || isOver) return;
+      if (chunks.length === 0) afterThisTick(flush);
+      chunks.push(...made);
+      isOver = run.translator.ended;
+      if (isOver) run.release();
+    };
+    const run = this.#worker.run(
+      { ...prompt, ...(errorText && { errorText }) },
+      {
+        event: (event) => take(run.translator.push(event)),
+        close: (outcome) => take(run.translator.end(outcome)),
+      },
+      questionMs,
+    );
+    this.#work = { turnId, run };
   }
 
-  #abort(turnId: string): void {
-    const waiting = this.#next.findIndex((command) => command.turnId === turnId);
-    if (waiting >= 0) {
-      this.#next.splice(waiting, 1);
-      this.#outbox.add({ type: 'message.finalize', turnId, reason: 'canceled' });
-    }
-    const turn = this.#turn;
-    if (turn?.turnId !== turnId) return;
-    turn.abort(this.#options.stopMs ?? 5_000);
+  #stop(turnId: string): void {
+    const waiting = this.#next.findIndex(({ prompt }) => prompt.turnId === turnId);
+    const [stopped] = waiting < 0 ? [] : this.#next.splice(waiting, 1);
+    if (stopped) this.#refuse(stopped.prompt, { status: 'stopped' });
+    if (this.#work?.turnId === turnId) this.#work.run.stop();
   }
+}
+
+function toMetadata(outcome: TurnOutcome): object {
+  return {
+    outcome: outcome.status,
+    ...(outcome.status === 'failed' && outcome.code && { code: outcome.code }),
+  };
 }
 
 function toRunnerUrl({ url, sessionId }: RunnerOptions, runnerId: string): string {

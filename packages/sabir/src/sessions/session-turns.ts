@@ -1,147 +1,82 @@
 import {
   type ErrorKind,
-  LOG_FAILED,
   RUNNER_ABSENT,
-  RUNNER_LOST,
   SERVER_RESTARTED,
-  SESSION_FULL,
-  TURN_TOO_LARGE,
+  SHUTTING_DOWN,
 } from '../core/errors.ts';
-import type { Logger } from '../core/translator.ts';
-import type { Clients } from './clients.ts';
-import type { Guard } from './guard.ts';
-import { historyBefore } from './history-before.ts';
-import { createOpenQuestions, toAnswerCommand } from './open-questions.ts';
-import type {
-  Clock,
-  SessionAgentOptions,
-  SessionLimits,
-  SessionSocket,
-  SessionTiming,
-  SocketEvents,
-} from './options.ts';
-import { createPromptQueue, type QueuedTurn } from './prompt-queue.ts';
-import type { RunnerHello, StatusEvent, TurnEvent } from './protocol.ts';
-import { toAbortCommand, toPromptCommand } from './runner-commands.ts';
-import { ANOTHER_RUNNER, createRunnerLink } from './runner-link.ts';
-import { type Current, endOf, isOfTurn, type RunnerEvent, type TurnEnd } from './runner-says.ts';
-import { createRunningTurn, type RunningTurn } from './running-turn.ts';
-import type { SessionStorage, StoredQuestion, StoredTurn, TurnInfo } from './storage.ts';
-import { createTurnEnds } from './turn-ends.ts';
-import { nameOf, toIds, toUserMessage, withoutIds } from './turn-messages.ts';
-import { createWaits } from './waits.ts';
+import type { Channel, Logger } from '../core/translator.ts';
+import { within } from '../core/within.ts';
+import { closingsOf } from '../turns/closings.ts';
+import type { OrphanedTurn, TurnLog, TurnWriter } from '../turns/log.ts';
+import { readWritten, toMessage } from '../turns/read-written.ts';
+import { runTurn } from '../turns/turn.ts';
+import type { FinishedTurn, TakenOver, Turn } from '../turns/turn-options.ts';
+import type { Prompt, User } from '../turns/upstream.ts';
+import type { AgentHosts } from './agent-hosts.ts';
+import { type Guard, nameOf } from './guard.ts';
+import { limitWriter } from './limited-writer.ts';
+import type { Clock, SessionLimits, SessionNotice, SessionTiming } from './options.ts';
+import { authorOf, createPromptQueue, type QueuedPrompt } from './prompt-queue.ts';
+import { channelKeyOf, sessionKeyOf, toStoredAnswer, toUIMessage, toUserMessage } from './records.ts';
+import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
 
-type SessionTurnsOptions = {
+export type SessionTurnsOptions = {
   sessionId: string;
   storage: SessionStorage;
-  clients: Clients;
+  log: TurnLog;
+  hosts: AgentHosts;
   clock: Clock;
   guard: Guard;
   timing: SessionTiming;
   limits: SessionLimits;
-  onRunnerWanted?: (() => void) | undefined;
-  onIdle?: (() => void) | undefined;
-  onTurnEnd: SessionAgentOptions['onTurnEnd'] | undefined;
-  onLimit: SessionAgentOptions['onLimit'] | undefined;
-  logger?: Logger | undefined;
+  notify(notice: SessionNotice): void;
+  onLimit(limit: keyof SessionLimits): void;
+  errorText: ((error: unknown) => string) | undefined;
+  logger: Logger | undefined;
 };
 
-/** What is waited for: a runner to come, to come back, to stop; a storage to work again. */
-type Wait = 'start' | 'return' | 'abort' | 'storage';
+/** What the log keeps with a turn, so that its session finds it again. */
+export type SessionOrigin = { session: string; promptId: string };
+
+/** The turn that runs. Until the log has begun it, `turn` is undefined. */
+type Current = { readonly prompt: PromptInfo; readonly user: User; turn?: Turn };
 
 const STORAGE_RETRY_MS = 1_000;
-
-/** The events of so many ended turns are kept, for whoever lost the connection near the end. */
-const KEPT_TURNS = 16;
+/** How long `close` waits for a turn to be handed over or ended. */
+const LAST_WORDS_MS = 1_000;
 
 /**
- * The turns of a session, from the queue over the runner to their end, one at a time. Owns the
- * queue, the runner's connection, and the turn that runs.
+ * The turns of a session, from the queue to their end, one at a time. A prompt's row decides whether it was asked; its
+ * turn begins in the log when the prompt leaves the queue, and its message is stored in the step that ends the turn.
  */
 export class SessionTurns {
   readonly queue;
-  readonly questions;
-  readonly runner;
-  /** What the runner said of its models, for those who come later. */
-  models: unknown;
   #options: SessionTurnsOptions;
   #current: Current | undefined;
-  /** What the session had stored when the turn that runs began, without that turn. */
-  #storedBytes = 0;
-  /** The runner that the turn was given to. */
-  #givenTo: string;
-  #waits;
-  #ends;
+  /** By turn id: settles when a turn has begun, or never will. */
+  #begun = new Map<string, PromiseWithResolvers<boolean>>();
+  #callOffWait: (() => void) | undefined;
+  #callOffRetry: (() => void) | undefined;
   #isClosed = false;
 
   constructor(options: SessionTurnsOptions) {
-    const { sessionId, storage, clients, clock, guard, timing } = options;
     this.#options = options;
-    const open = storage.openTurns();
-    this.queue = createPromptQueue({
-      storage,
-      clients,
-      waiting: open.filter(({ status }) => status === 'queued'),
-      reason: () => this.queueReason,
-    });
-    this.#waits = createWaits<Wait>(clock, guard);
-    this.runner = createRunnerLink({ sessionId, storage, logger: options.logger });
-    this.#givenTo = this.runner.runnerId;
-    this.questions = createOpenQuestions({
-      storage,
-      clock,
-      guard,
-      questionMs: timing.questionMs,
-      onExpire: (question) => this.#expire(question),
-    });
-    const { withdraw: withdrawQuestions } = this.questions;
-    this.#ends = createTurnEnds({
-      storage,
-      clients,
-      clock,
-      withdrawQuestions,
-      restore: (turn) => this.#restore(turn),
-    });
-    this.#recover(open.filter(({ status }) => status === 'running'));
+    const { storage } = options;
+    this.queue = createPromptQueue(storage);
+    const running = storage.openPrompts().filter(({ status }) => status === 'running');
+    // A crash may leave one at most; of more than one only the latest can go on.
+    const latest = running.pop();
+    for (const prompt of running) this.#storeBroken(prompt);
+    if (latest) this.#current = { prompt: latest, user: authorOf(latest) };
+    options.hosts.onReady = () => this.next();
   }
 
-  get running(): RunningTurn | undefined {
-    return this.#current?.running;
-  }
-
-  /** The end of a turn, as JSON, if it was told but could not be stored yet. */
-  unstoredEnd(turnId: string): string | undefined {
-    return this.#ends.unstoredEnd(turnId);
+  get running(): PromptInfo | undefined {
+    return this.#current?.prompt;
   }
 
   get isIdle(): boolean {
     return !this.#current && this.queue.size === 0;
-  }
-
-  /** Takes the next prompt out of the queue, if the runner is free. */
-  next(): void {
-    this.#orLater(() => {
-      this.#ends.storeUnstored();
-      this.#takeNext();
-    });
-  }
-
-  /** What cannot be stored now is tried again. */
-  #orLater(run: () => void): void {
-    const isDone = this.#options.guard(run);
-    if (!isDone) this.#waits.start('storage', STORAGE_RETRY_MS, () => this.next());
-  }
-
-  #takeNext(): void {
-    const turn = this.queue.first;
-    if (!turn) this.#waits.stop('start');
-    if (this.#current || !turn || this.#isClosed) return;
-    if (!this.runner.isReady) {
-      this.#callRunner(turn);
-      return;
-    }
-    this.#takeUp(turn);
-    this.#sendPrompt();
   }
 
   /** Why the first in the queue waits. */
@@ -149,303 +84,272 @@ export class SessionTurns {
     return this.#current ? 'busy' : 'waking';
   }
 
-  withdraw(turn: QueuedTurn): void {
-    const { clock, onIdle } = this.#options;
-    this.queue.withdraw(turn, clock.now());
-    this.#waits.stop('start');
-    this.next();
-    if (!this.isIdle) return;
-    this.#status({ runnerBusy: false });
-    onIdle?.();
+  /** Whether the turn of this prompt has begun in the log; false if it was withdrawn before that. */
+  whenBegun({ turnId }: PromptInfo): Promise<boolean> {
+    const isWaiting = this.queue.list().some((queued) => queued.turnId === turnId);
+    const isOpening = this.#current?.prompt.turnId === turnId && !this.#current.turn;
+    if (!isWaiting && !isOpening) return Promise.resolve(true);
+    const begun = this.#begun.get(turnId) ?? Promise.withResolvers<boolean>();
+    this.#begun.set(turnId, begun);
+    return begun.promise;
   }
 
-  /** Somebody wants the turn that runs to stop. */
-  abort(): void {
-    const current = this.#current;
-    if (!current || current.isAborting) return;
-    current.isAborting = true;
-    if (!this.runner.isReady) {
-      this.#end({ reason: 'canceled' });
+  add(prompt: StoredPrompt, user: User): void {
+    const queued = this.queue.add(prompt, user);
+    this.next();
+    if (this.queue.positionOf(queued) === 0) return;
+    queued.isAnnounced = true;
+    this.#options.notify({ type: 'queued', prompt: queued });
+  }
+
+  withdraw(queued: QueuedPrompt): void {
+    const { storage, clock, notify } = this.#options;
+    const { promptId, turnId } = queued;
+    const changes = { status: 'ended', outcome: 'withdrawn', endedAt: clock.now() } as const;
+    storage.updatePrompt(promptId, changes);
+    this.queue.remove(queued);
+    this.#settleBegun(turnId, false);
+    this.#stopWaiting();
+    notify({ type: 'withdrawn', prompt: queued });
+    this.next();
+    if (this.isIdle) notify({ type: 'idle' });
+  }
+
+  /** Takes the next prompt out of the queue, if there is an agent for it. What cannot be stored is tried again. */
+  next(): void {
+    if (this.#options.guard(() => this.#takeNext())) return;
+    this.#callOffRetry?.();
+    this.#callOffRetry = this.#options.clock.after(STORAGE_RETRY_MS, () => this.next());
+  }
+
+  #takeNext(): void {
+    const queued = this.queue.first;
+    if (!queued) this.#stopWaiting();
+    if (this.#current || !queued || this.#isClosed) return;
+    if (this.#options.hosts.isReady) {
+      this.#stopWaiting();
+      void this.#begin(this.#takeUp(queued));
       return;
     }
-    this.runner.send(toAbortCommand(current));
-    this.#waits.start('abort', this.#options.timing.abortMs, () =>
-      this.#end({ reason: 'canceled' }),
-    );
-  }
-
-  answered(question: StoredQuestion): void {
-    const { questionId, answer } = question;
-    this.#settle({ questionAnswered: questionId, ...(answer !== undefined && { answer }) });
-    this.runner.send(toAnswerCommand(question));
-  }
-
-  connectRunner(socket: SessionSocket, runnerId: string | undefined): SocketEvents {
-    const { clients } = this.#options;
-    if (!this.runner.connect(socket, runnerId)) {
-      socket.close(ANOTHER_RUNNER, 'another runner is connected to this session');
-      return { message: () => undefined, close: () => undefined };
-    }
-    clients.broadcast({ type: 'status', data: { runnerConnected: true } } satisfies StatusEvent);
-    if (this.runner.isReady) this.#ready();
-    return {
-      message: (frame) => {
-        if (this.runner.isCurrent(socket)) this.#options.guard(() => this.#hear(frame));
-      },
-      close: () => {
-        if (this.runner.isCurrent(socket)) this.#options.guard(() => this.#lose());
-      },
-    };
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#waits.stopAll();
-    this.questions.stopWatching();
-    this.runner.close(1001, 'the session is closing');
-  }
-
-  #hear(frame: string): void {
-    const heard = this.runner.read(frame);
-    if (heard?.kind === 'hello') this.#greet(heard.event as unknown as RunnerHello);
-    else if (heard) {
-      if (frame.length <= this.#options.limits.eventBytes) this.#take(heard.kind, heard.event);
-      // Said again after a drop, it may be of a turn that has ended.
-      else if (heard.kind === 'turn' && this.#isOfCurrent(heard.event)) {
-        this.#stopAtLimit('eventBytes');
-      }
-      this.runner.acknowledgeSoon();
-    }
-  }
-
-  #isOfCurrent(event: RunnerEvent): boolean {
-    return this.#current !== undefined && isOfTurn(event, this.#current, this.runner.isNamed);
-  }
-
-  #take(kind: 'turn' | 'about' | 'domain', event: RunnerEvent): void {
-    const current = this.#current;
-    if (kind === 'domain') {
-      if (event.type === 'models') this.models = event.models;
-      this.#options.clients.broadcast(event);
-    } else if (event.type === 'agentStatus') this.#tellAgentStatus(event);
-    else if (current && (kind === 'about' || this.#isOfCurrent(event))) {
-      const end = endOf(event, current);
-      // One of another make does not say hello: it goes on, or it does not.
-      if (end || kind === 'turn') this.#waits.stop('return');
-      if (end) this.#end(end);
-      else if (kind === 'turn') this.#write(current, event as TurnEvent);
-    }
-  }
-
-  #write(current: Current, given: TurnEvent): void {
-    const { running } = current;
-    const event = withoutIds(given);
-    if (event.type === 'message.create') {
-      if (!running.isCreated) running.push(event);
-      return;
-    }
-    if (!running.isCreated) running.push({ type: 'message.create' });
-    if (event.type === 'question') this.questions.ask(event, running);
-    else running.push(event);
-    const { turnBytes, turnQuestions, sessionBytes } = this.#options.limits;
-    if (this.questions.count > turnQuestions) this.#stopAtLimit('turnQuestions');
-    else if (running.bytes > turnBytes) this.#stopAtLimit('turnBytes');
-    else if (this.#storedBytes + running.bytes > sessionBytes) this.#stopAtLimit('sessionBytes');
-  }
-
-  #tellAgentStatus({ type, status, detail }: RunnerEvent): void {
-    const { clients } = this.#options;
-    const running = this.#current?.running;
-    const said = { type, status, ...(typeof detail === 'string' && { detail }) };
-    if (running) clients.broadcastIn({ ...said, ...toIds(running) }, running.channel);
-    else clients.broadcast(said);
-  }
-
-  #greet({ turnId, known, needsHistory }: RunnerHello): void {
-    const before = this.#current?.running.turn;
-    const isSame = this.#current !== undefined && this.#givenTo === this.runner.runnerId;
-    this.runner.greet(needsHistory === true);
-    if (before && turnId === before.turnId) this.#goOn();
-    else if (before && !isSame) this.#fail(SERVER_RESTARTED);
-    else if (before && !known.includes(before.turnId)) {
-      this.#waits.stop('return');
-      this.#sendPrompt();
-    }
-    // Else it is over, and what it said last is on its way.
-    if (turnId !== null && turnId !== before?.turnId) {
-      this.runner.send({ type: 'abort', turnId, messageId: '' });
-    }
-    this.#ready();
-  }
-
-  /** It was only the connection. */
-  #goOn(): void {
-    const current = this.#current as Current;
-    this.#waits.stop('return');
-    const { turnId } = current.running.turn;
-    for (const question of this.#options.storage.questionsOf(turnId)) {
-      if (question.status !== 'open') this.runner.send(toAnswerCommand(question));
-    }
-    if (current.isAborting) this.runner.send(toAbortCommand(current));
-  }
-
-  #ready(): void {
-    this.#waits.stop('start');
-    this.next();
-  }
-
-  #lose(): void {
-    this.runner.disconnect();
-    const { clients, timing } = this.#options;
-    clients.broadcast({ type: 'status', data: { runnerConnected: false } } satisfies StatusEvent);
-    if (this.#current?.isAborting) this.#end({ reason: 'canceled' });
-    else if (this.#current)
-      this.#waits.start('return', timing.runnerGraceMs, () => this.#fail(RUNNER_LOST));
-    else this.next();
-  }
-
-  /** After a restart: the turn waits for its runner, which may have gone on. */
-  #recover(open: TurnInfo[]): void {
-    const latest = open.at(-1);
-    for (const turn of open) if (turn !== latest) this.#ends.storeBroken(this.#restore(turn));
-    if (latest) {
-      const { timing, onRunnerWanted } = this.#options;
-      this.#current = { running: this.#restore(latest), isAborting: false };
-      this.questions.restore(latest.turnId);
-      this.#waits.start('return', timing.runnerGraceMs, () => this.#fail(SERVER_RESTARTED));
-      onRunnerWanted?.();
-    } else this.next();
-  }
-
-  #restore({ turnId }: TurnInfo): RunningTurn {
-    return this.#createRunning(this.#options.storage.turn(turnId) as StoredTurn, true);
-  }
-
-  #createRunning(turn: StoredTurn, isRestored = false): RunningTurn {
-    const { storage, clients } = this.#options;
-    this.#storedBytes = storage.bytes();
-    return createRunningTurn({
-      turn,
-      storage,
-      clients,
-      isRestored,
-      onStore: () => this.runner.store(),
-      onStoreFailed: (error) => this.#failToStore(error),
+    if (this.#callOffWait) return;
+    const { clock, timing, hosts, logger, sessionId } = this.#options;
+    this.#callOffWait = clock.after(timing.runnerStartMs, () => {
+      this.#callOffWait = undefined;
+      logger?.warn('no runner has connected in time', { sessionId });
+      this.#options.guard(() => void this.#fail(queued, RUNNER_ABSENT));
     });
+    hosts.call();
   }
 
-  #sendPrompt(): void {
-    const { running } = this.#current as Current;
-    this.#givenTo = this.runner.runnerId;
-    const { storage, limits } = this.#options;
-    const messages = this.runner.needsHistory ? historyBefore(running, storage, limits) : undefined;
-    this.runner.send(toPromptCommand(running, messages));
-  }
-
-  /** There is a prompt and nobody to give it to. */
-  #callRunner(turn: QueuedTurn): void {
-    if (this.#waits.has('start')) return;
-    this.#waits.start('start', this.#options.timing.runnerStartMs, () => {
-      this.#options.logger?.warn('no runner has come', { sessionId: this.#options.sessionId });
-      // It is answered with an error: whoever asked is told, and the history tells it too.
-      this.#orLater(() => {
-        this.#takeUp(turn);
-        this.#fail(RUNNER_ABSENT);
-      });
-    });
-    this.#options.onRunnerWanted?.();
+  #stopWaiting(): void {
+    this.#callOffWait?.();
+    this.#callOffWait = undefined;
   }
 
   /** Out of the queue, into the history: from now on it is the turn that runs. */
-  #takeUp(queued: QueuedTurn): void {
-    const { storage, clients, clock, limits } = this.#options;
+  #takeUp(queued: QueuedPrompt): Current {
+    const { storage, clock, notify } = this.#options;
+    const { promptId, user } = queued;
     const startedAt = clock.now();
-    const turn = storage.turn(queued.turnId) as StoredTurn;
-    const message = toUserMessage(turn, startedAt);
-    const running = this.#createRunning({ ...turn, status: 'running', startedAt });
+    const message = toUserMessage(storage.prompt(promptId) as StoredPrompt, startedAt);
     storage.transaction(() => {
-      storage.updateTurn(turn.turnId, { status: 'running', startedAt });
+      storage.updatePrompt(promptId, { status: 'running', startedAt });
       storage.addMessage(message);
-      storage.trimEvents(KEPT_TURNS, limits.turnBytes);
-      this.runner.store();
     });
-    const wasAnnounced = this.queue.take(queued);
-    this.#current = { running, isAborting: false };
-    clients.broadcastIn({ type: 'message', data: message }, turn);
-    if (wasAnnounced) this.queue.tellTaken(queued);
+    this.queue.remove(queued);
+    const { excerpt: _, bytes: __, user: ___, isAnnounced, ...info } = queued;
+    const current = { prompt: { ...info, status: 'running' as const, startedAt }, user };
+    this.#current = current;
+    notify({ type: 'asked', message });
+    if (isAnnounced) notify({ type: 'dequeued', prompt: queued });
+    return current;
   }
 
-  #expire(question: StoredQuestion): void {
-    this.questions.expire(question);
-    this.#settle({ questionExpired: question.questionId });
-    this.runner.send(toAnswerCommand({ ...question, status: 'expired' }));
-  }
-
-  #settle(data: {
-    questionAnswered?: string;
-    answer?: string | boolean;
-    questionExpired?: string;
-  }) {
-    this.#current?.running.push({ type: 'status', data });
-  }
-
-  #fail({ code, userMessage }: ErrorKind): void {
-    this.#end({ reason: 'error', error: userMessage, code });
-  }
-
-  /** Ends a turn that the runner would go on with. */
-  #stopShort(kind: ErrorKind): void {
-    if (this.#current) this.runner.send(toAbortCommand(this.#current));
-    this.#fail(kind);
-  }
-
-  #stopAtLimit(limit: 'eventBytes' | 'turnBytes' | 'turnQuestions' | 'sessionBytes'): void {
-    this.#options.onLimit?.(limit);
-    this.#stopShort(limit === 'sessionBytes' ? SESSION_FULL : TURN_TOO_LARGE);
-  }
-
-  #failToStore(error: unknown): void {
-    const { logger, sessionId } = this.#options;
-    logger?.error?.('the session could not be stored', { sessionId, error: nameOf(error) });
-    this.#stopShort(LOG_FAILED);
-  }
-
-  /** Ends the turn that runs: stored and told in one step, whatever ended it. */
-  #end(finalize: TurnEnd): void {
-    const current = this.#current;
-    if (!current) return;
-    const { storage, clients, clock, onIdle, onTurnEnd } = this.#options;
-    const { running } = current;
-    const { turnId } = running.turn;
-    this.#current = undefined;
-    this.#waits.stop('return');
-    this.#waits.stop('abort');
-    this.questions.stopWatching();
-    if (!running.isCreated) running.push({ type: 'message.create' });
-    running.push({ type: 'message.finalize', ...finalize });
-    const { reason, error } = finalize;
-    onTurnEnd?.(reason);
+  async #begin(current: Current): Promise<void> {
+    const { log, clock, logger, sessionId } = this.#options;
+    const { turnId } = current.prompt;
     try {
-      running.finish(() => {
-        this.questions.withdraw(turnId);
-        storage.addMessage(running.message());
-        const ended = { status: 'ended', endedAt: clock.now(), reason } as const;
-        storage.updateTurn(turnId, { ...ended, ...(error !== undefined && { error }) });
-      });
-    } catch (cause) {
-      const { logger, sessionId } = this.#options;
-      logger?.error?.('the end of a turn could not be stored', { sessionId, error: nameOf(cause) });
-      this.#ends.tellUnstored(running);
+      const begun = await log.begin(this.#toBeginning(current.prompt));
+      if ('writer' in begun) this.#run(current, begun.writer);
+      // Otherwise an earlier try has begun it, whose writer the log offers when its lease has run out.
+    } catch (error) {
+      logger?.error?.('a turn could not be begun', { sessionId, turnId, error: nameOf(error) });
+      if (this.#isClosed) return;
+      clock.after(STORAGE_RETRY_MS, () => void this.#begin(current));
     }
-    const about = toIds(running);
-    clients.broadcastIn({ type: 'complete', ...about }, running.channel);
-    clients.broadcastIn({ type: 'agentStatus', status: 'idle', ...about }, running.channel);
-    if (this.queue.size === 0) this.#status({ runnerBusy: false });
-    this.next();
-    if (this.isIdle) onIdle?.();
   }
 
-  #status(data: StatusEvent['data']): void {
-    this.#options.clients.broadcast({ type: 'status', data } satisfies StatusEvent);
+  #toBeginning({ promptId, turnId, messageId, ...channel }: PromptInfo) {
+    const { sessionId } = this.#options;
+    const origin: SessionOrigin = { session: sessionId, promptId };
+    const chatId = channelKeyOf(channel);
+    return { sessionId: sessionKeyOf(sessionId), chatId, turnId, requestId: promptId, messageId, origin };
+  }
+
+  #run(current: Current, writer: TurnWriter, takenOver?: TakenOver): void {
+    const { log, hosts, timing, limits, storage, notify, logger, onLimit } = this.#options;
+    const { prompt } = current;
+    const turn = runTurn({
+      log,
+      writer: limitWriter(writer, { limits, storedBytes: storage.bytes(), onLimit }),
+      prompt: this.#toPrompt(current),
+      takenOver,
+      isKept: true,
+      open: async () => ({ session: hosts.session, release: () => undefined }),
+      timing: { ...timing, connectMs: Infinity },
+      queueBytes: limits.turnBytes,
+      store: (finished) => this.#storeEnd(prompt, finished),
+      onFinish: (finished) => this.#end(current, finished),
+      onTaken: () => this.#leave(current),
+      logger,
+    });
+    current.turn = turn;
+    notify({ type: 'begun', prompt });
+    this.#settleBegun(prompt.turnId, true);
+  }
+
+  #toPrompt({ prompt: info, user }: Current): Prompt {
+    const { sessionId, storage, hosts, limits, errorText } = this.#options;
+    const { promptId, turnId, messageId, channelType, channelId, traceparent } = info;
+    const { text, attachments, body } = storage.prompt(promptId) as StoredPrompt;
+    const channel: Channel = { channelType, channelId };
+    const chatId = channelKeyOf(channel);
+    return {
+      sessionId,
+      chatId,
+      chatKey: JSON.stringify([sessionKeyOf(sessionId), chatId]),
+      turnId,
+      messageId,
+      promptId,
+      user,
+      text,
+      attachments,
+      body,
+      channel,
+      messages: hosts.needsHistory ? this.#historyOf(promptId, channel, limits) : [],
+      ...(traceparent !== undefined && { traceparent }),
+      ...(errorText && { errorText }),
+    };
+  }
+
+  /** What was said in the channel, up to and with the prompt. */
+  #historyOf(promptId: string, channel: Channel, limits: SessionLimits) {
+    const { historyMessages: limit, historyBytes: maxBytes } = limits;
+    const messages = this.#options.storage.messages({ channel, limit, maxBytes });
+    const at = messages.findIndex(({ id }) => id === promptId);
+    return messages.slice(0, at + 1).map(toUIMessage);
+  }
+
+  #storeEnd(prompt: PromptInfo, { message, outcome }: FinishedTurn): void {
+    const { storage, clock } = this.#options;
+    const endedAt = clock.now();
+    const error = outcome.status === 'failed' ? outcome.message : undefined;
+    storage.transaction(() => {
+      storage.addMessage(toStoredAnswer(message, prompt, outcome));
+      const ended = { status: 'ended', endedAt, outcome: outcome.status } as const;
+      storage.updatePrompt(prompt.promptId, { ...ended, ...(error !== undefined && { error }) });
+    });
+  }
+
+  #end(current: Current, { outcome, message, usage }: FinishedTurn): void {
+    if (this.#current !== current) return;
+    this.#current = undefined;
+    const { notify } = this.#options;
+    const { prompt } = current;
+    notify({ type: 'ended', prompt, outcome, message, ...(usage && { usage }) });
+    if (this.#isClosed) return;
+    this.next();
+    if (this.isIdle) notify({ type: 'idle' });
+  }
+
+  /** The log could not store the turn's end, and offers the turn again. */
+  #leave(current: Current): void {
+    delete current.turn;
+  }
+
+  /** Answers a prompt that no agent was there for with an error. */
+  async #fail(queued: QueuedPrompt, kind: ErrorKind): Promise<void> {
+    const { log, logger, sessionId } = this.#options;
+    const current = this.#takeUp(queued);
+    const { prompt } = current;
+    try {
+      const begun = await log.begin(this.#toBeginning(prompt));
+      if ('writer' in begun) await this.#callOff(begun.writer, current, kind);
+    } catch (error) {
+      logger?.error?.('a turn could not be begun', { sessionId, error: nameOf(error) });
+      this.#options.clock.after(STORAGE_RETRY_MS, () => void this.#begin(current));
+    }
+  }
+
+  /** Ends a turn that no agent was asked for. */
+  async #callOff(writer: TurnWriter, current: Current, kind: ErrorKind): Promise<void> {
+    const { prompt } = current;
+    const { messageId, turnId } = prompt;
+    const outcome = { status: 'failed', code: kind.code, message: kind.userMessage } as const;
+    const closings = closingsOf([], messageId, outcome);
+    await writer.append(closings);
+    this.#options.notify({ type: 'begun', prompt });
+    this.#settleBegun(turnId, true);
+    const { sessionId, chatId } = this.#toBeginning(prompt);
+    const finished = { message: toMessage(closings, messageId), outcome, sessionId, chatId, turnId };
+    await writer.close(outcome, () => this.#storeEnd(prompt, finished));
+    this.#end(current, finished);
+  }
+
+  /** Of a process that ended. A turn that the log still has comes to `adopt`. */
+  async recover(): Promise<void> {
+    const current = this.#current;
+    if (!current || current.turn) return this.next();
+    const { log } = this.#options;
+    const known = await log.get(current.prompt.turnId);
+    if (known?.outcome) {
+      // Its message was not stored: log and storage are two databases, and the process ended in between.
+      const { turnId, messageId } = current.prompt;
+      const message = toMessage(await readWritten(log, turnId, known.lastSeq), messageId);
+      const { sessionId, chatId, outcome } = known;
+      const finished = { message, outcome, sessionId, chatId, turnId };
+      this.#storeEnd(current.prompt, finished);
+      this.#end(current, finished);
+    } else if (!known && log.outlivesProcess) await this.#begin(current);
+    else if (!known) {
+      this.#end(current, this.#storeBroken(current.prompt));
+    }
+  }
+
+  /** A turn of this session whose writer is gone, with this prompt. */
+  adopt({ turn, mark, writer }: OrphanedTurn, promptId: string): boolean {
+    const current = this.#current;
+    if (current?.prompt.promptId !== promptId || current.turn || this.#isClosed) return false;
+    this.#run(current, writer, { lastSeq: turn.lastSeq, mark, canAttach: true });
+    return true;
+  }
+
+  /** Nothing can go on with it: its message says so. */
+  #storeBroken(prompt: PromptInfo): FinishedTurn {
+    const { code, userMessage } = SERVER_RESTARTED;
+    const outcome = { status: 'failed', code, message: userMessage } as const;
+    const { sessionId, chatId, turnId, messageId } = this.#toBeginning(prompt);
+    const message = toMessage(closingsOf([], messageId, outcome), messageId);
+    const finished = { message, outcome, sessionId, chatId, turnId };
+    this.#storeEnd(prompt, finished);
+    return finished;
+  }
+
+  #settleBegun(turnId: string, hasBegun: boolean): void {
+    this.#begun.get(turnId)?.resolve(hasBegun);
+    this.#begun.delete(turnId);
+  }
+
+  /** Leaves what runs to the next process, or ends it where no other process can go on with it. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopWaiting();
+    this.#callOffRetry?.();
+    for (const turnId of [...this.#begun.keys()]) this.#settleBegun(turnId, false);
+    const turn = this.#current?.turn;
+    if (!turn || (await turn.handOver())) return;
+    const { code, userMessage: message } = SHUTTING_DOWN;
+    turn.abandon({ status: 'failed', code, message });
+    await within(LAST_WORDS_MS, turn.done);
   }
 }

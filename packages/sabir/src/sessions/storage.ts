@@ -1,26 +1,30 @@
+import type { UIMessage } from '../core/message.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import type { Role } from '../core/roles.ts';
 import type { Channel } from '../core/translator.ts';
-import type { SessionMessage } from '../sources/agent-ops/index.ts';
-import type { FileAttachment } from './protocol.ts';
+import type { TurnLog } from '../turns/log.ts';
+import type { Attachment } from '../turns/upstream.ts';
 
-/** A message of the history. `createdAt` is in seconds, as the sockets tell it. */
-export type StoredMessage = SessionMessage & {
-  role: 'user' | 'assistant';
-  content: string;
-  createdAt: number;
-  authorId?: string;
-  authorName?: string;
-  /** Of an answer: the message it answers. */
-  promptId?: string;
-};
+/** A message of the history. */
+export type StoredMessage = UIMessage &
+  Channel & {
+    role: 'user' | 'assistant';
+    /** Milliseconds since 1970. */
+    createdAt: number;
+    authorId?: string;
+    authorName?: string;
+    /** Of an answer: the message it answers. */
+    promptId?: string;
+  };
 
-type TurnStatus = 'queued' | 'running' | 'ended';
-
-/** A prompt, from when it was taken to long after it was answered, without what it says. */
-export type TurnInfo = Channel & {
-  turnId: string;
+/** A prompt, from when the session accepted it to long after it was answered, without its text and files. */
+export type PromptInfo = Channel & {
+  /** The id of the user's message. */
   promptId: string;
-  status: TurnStatus;
-  model?: string;
+  turnId: string;
+  /** The id of the answer's message. */
+  messageId: string;
+  status: 'queued' | 'running' | 'ended';
   traceparent?: string;
   authorId: string;
   authorName?: string;
@@ -28,55 +32,52 @@ export type TurnInfo = Channel & {
   askedAt: number;
   startedAt?: number;
   endedAt?: number;
-  /** How it ended: as its `message.finalize` says, or `withdrawn` if it never began. */
-  reason?: 'end_turn' | 'error' | 'canceled' | 'withdrawn';
+  /** How its turn ended, or `withdrawn` if none began. */
+  outcome?: TurnOutcome['status'] | 'withdrawn';
+  /** Why it failed. */
   error?: string;
+  /** The runner that it was sent to. */
+  runnerId?: string;
 };
 
-/** The same with the prompt's text and files, which may be large. */
-export type StoredTurn = TurnInfo & { content: string; attachments: FileAttachment[] };
+export type StoredPrompt = PromptInfo & {
+  text: string;
+  attachments: Attachment[];
+  /** What the application added to the request. */
+  body: Record<string, unknown>;
+};
 
-/** What becomes of a turn. A field that is not there stays as it was. */
-export type TurnChanges = Partial<
-  Pick<StoredTurn, 'status' | 'startedAt' | 'endedAt' | 'reason' | 'error'>
+/** A field that is not there stays as it was. */
+export type PromptChanges = Partial<
+  Pick<PromptInfo, 'status' | 'startedAt' | 'endedAt' | 'outcome' | 'error' | 'runnerId'>
 >;
 
-export type StoredQuestion = {
-  questionId: string;
-  /** What its runner calls it: two turns may each have a question of that name. */
-  askedAs: string;
-  turnId: string;
-  status: 'open' | 'answered' | 'expired' | 'withdrawn';
-  /** The question as it was told. */
-  event: object;
-  /** Milliseconds since 1970. */
-  expiresAt: number;
-  answer?: string | boolean;
-};
+/** Each of them names one prompt of a session. */
+export type PromptKey = 'promptId' | 'turnId' | 'messageId';
 
 export type Participant = {
   id: string;
   name?: string;
-  role: 'viewer' | 'collaborator' | 'owner';
+  role: Role;
   /** Milliseconds since 1970. */
   firstSeenAt: number;
   lastSeenAt: number;
 };
 
-type LatestMessages = {
-  /** Default: all channels. */
+export type LatestMessages = {
+  /** @default all channels */
   channel?: Channel;
   /** Only those before this message. */
   before?: string;
-  /** How many at most. Default: all. */
+  /** How many at most. @default all */
   limit?: number;
   /** What they may come to, as JSON in UTF-8: the first that does not fit ends the list. */
   maxBytes?: number;
 };
 
 /**
- * What one session keeps. Synchronous, as SQLite is on Node and in a Durable Object: what a method
- * was told is kept when it returns, so that it can be told to others then. An implementation
+ * What one session keeps beside its turns, which are in a `TurnLog`. Synchronous, as SQLite is on Node and in a Durable
+ * Object: when a method returns, what it was given is kept. An implementation
  * - MUST make `transaction` all or nothing: if `run` throws, nothing it did is kept, and the error
  *   is thrown on. A transaction within another is part of it: if only the inner one throws, only
  *   what that did is undone;
@@ -84,9 +85,10 @@ type LatestMessages = {
  * - MUST give back what was given, of any JSON there is and any string (also with NUL characters
  *   and half surrogate pairs), and not what giver or taker do to it later. What `JSON.stringify`
  *   cannot write, it MUST refuse by throwing, changing nothing;
- * - MUST list messages and turns in the order they were added, questions and participants in the
- *   order they were first saved;
- * - MUST refuse a message, turn or prompt whose id is there already, with false, changing nothing;
+ * - MUST list messages and prompts in the order they were added, participants in the order they were
+ *   first saved;
+ * - MUST refuse a message whose id is there already, and a prompt of which any id is, with false,
+ *   changing nothing;
  * - MUST keep sessions apart: the same ids in two of them are two things.
  *
  * `test/session-storage-conformance.ts` checks all of it.
@@ -101,65 +103,44 @@ export interface SessionStorage {
   /** Those with messages, in the order of their first. */
   channels(): Channel[];
 
-  /** False if its turn id or its prompt id is there. */
-  addTurn(turn: StoredTurn): boolean;
-  turn(turnId: string): StoredTurn | undefined;
-  /** MUST NOT load the prompt's text and files; neither may the other two that give a `TurnInfo`. */
-  turnInfo(turnId: string): TurnInfo | undefined;
-  turnOfPrompt(promptId: string): TurnInfo | undefined;
-  /** Of a turn that is not there: nothing. */
-  updateTurn(turnId: string, changes: TurnChanges): void;
+  /** False if one of its ids is there. */
+  addPrompt(prompt: StoredPrompt): boolean;
+  prompt(promptId: string): StoredPrompt | undefined;
+  /** MUST NOT load the prompt's text and files; neither may `openPrompts`. */
+  promptInfo(key: PromptKey, id: string): PromptInfo | undefined;
+  /** Of a prompt that is not there: nothing. */
+  updatePrompt(promptId: string, changes: PromptChanges): void;
   /** Those that have not ended: what runs, then what waits, in the order it was asked. */
-  openTurns(): TurnInfo[];
-
-  /**
-   * One or more events of a turn as JSON, comma-separated, up to and with `lastSeq`, which is
-   * higher each time: else it throws. Of a turn that is not there: nothing.
-   */
-  appendEvents(turnId: string, lastSeq: number, events: string): void;
-  /**
-   * Entries as they were appended, the first that hold something after `after`: as many as fit into
-   * `maxBytes`, but always one. Default: all.
-   */
-  events(turnId: string, after: number, maxBytes?: number): string[];
-  /**
-   * Forgets the events of turns that have ended, except for the so many with the latest `endedAt`,
-   * and of those except for the latest that fit into `maxBytes`.
-   */
-  trimEvents(keep: number, maxBytes?: number): void;
-
-  saveQuestion(question: StoredQuestion): void;
-  question(questionId: string): StoredQuestion | undefined;
-  openQuestions(): StoredQuestion[];
-  /** All of a turn, whatever became of them. */
-  questionsOf(turnId: string): StoredQuestion[];
+  openPrompts(): PromptInfo[];
 
   saveParticipant(participant: Participant): void;
   participant(id: string): Participant | undefined;
   participants(): Participant[];
 
-  get(key: string): string | undefined;
-  set(key: string, value: string): void;
-
-  /** What messages, prompts and questions come to, as JSON in UTF-8. MUST NOT load them. */
+  /** What messages and prompts come to, as JSON in UTF-8. MUST NOT load them. */
   bytes(): number;
 }
 
 /** Where all sessions are kept. */
 export interface SessionStore {
+  /**
+   * Where the turns of these sessions are kept. On the same database as the sessions where there is one, so that a turn's
+   * end and its message are committed together.
+   */
+  readonly log: TurnLog;
   /** Makes nothing: a session is there once something is kept in it. */
   open(sessionId: string): SessionStorage;
   /**
    * The sessions there are, those that something happened in last first: `updatedAt` is when it
-   * began, or a message or a turn was added or a turn changed. In milliseconds since 1970.
+   * began, or a message or a prompt was added or a prompt changed. In milliseconds since 1970.
    */
   list(limit?: number): { sessionId: string; updatedAt: number }[];
-  /** Those with a turn that has not ended: after a restart they are to be looked after. */
+  /** Those with a prompt that has not ended: after a restart they are to be looked after. */
   unfinished(): string[];
   /** About how many bytes all sessions take. */
   storedBytes(): number;
   /** All of it. A storage that was opened for it goes on, with nothing in it. */
   delete(sessionId: string): void;
-  /** Lets go of whatever is held. Whatever is called after that throws. */
+  /** Closes the store and its log. Whatever is called after that throws. */
   close(): void;
 }

@@ -34,8 +34,9 @@ export function watchStore(store: SessionStore, { onError, now }: Watcher) {
     return new Proxy(watched, {
       get(target, name: string) {
         if (!calls.has(name)) {
-          const call = Reflect.get(target, name) as Call;
-          calls.set(name, watchCall(name, call.bind(target)));
+          const member: unknown = Reflect.get(target, name);
+          const isCall = typeof member === 'function';
+          calls.set(name, isCall ? watchCall(name, member.bind(target) as Call) : member);
         }
         return calls.get(name);
       },

@@ -30,6 +30,8 @@ export interface TurnJournal {
   append(turnId: string, lastSeq: number, chunks: Chunk[], mark?: number): void;
   command(turnId: string, command: TurnCommand): void;
   end(turnId: string, outcome: TurnOutcome, endedAt: number): void;
+  /** Writes everything that it was given, then the end together with `store`, at once: both, or neither and it throws. */
+  endWith(turnId: string, outcome: TurnOutcome, endedAt: number, store: () => void): void;
   forget(turnId: string): void;
   flush(): void;
   close(): void;

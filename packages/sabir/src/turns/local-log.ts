@@ -14,7 +14,14 @@ import { closingsOf } from './closings.ts';
 import { CommandQueue } from './command-queue.ts';
 import type { JournaledTurn, TurnJournal } from './journal.ts';
 import { createLocalNotes } from './local-notes.ts';
-import { bytesOf, type Chat, createLocalTurns, type LocalTurn, toInfo } from './local-turns.ts';
+import {
+  bytesOf,
+  type Chat,
+  createLocalTurns,
+  createTurnId,
+  type LocalTurn,
+  toInfo,
+} from './local-turns.ts';
 import type { BeginTurn, OrphanedTurn, TurnCommand, TurnLog, TurnWriter } from './log.ts';
 import { TurnReader } from './turn-reader.ts';
 
@@ -229,13 +236,16 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
         turn.leaseEnd = 0;
         isLive(turn);
       },
-      async close(outcome) {
+      async close(outcome, store) {
         if (isDone) return;
         hold();
-        if (journal) {
+        if (journal && store) {
+          await appending;
+          commit.now(() => journal.endWith(turnId, outcome, now(), store));
+        } else if (journal) {
           journal.end(turnId, outcome, now());
           await commit();
-        }
+        } else store?.();
         isDone = true;
         if (!turn.isEnded) turns.end(turn, outcome);
       },
@@ -245,6 +255,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
   restore(journal?.load() ?? []);
 
   return {
+    createTurnId,
     outlivesProcess: journal !== undefined,
     notes: createLocalNotes(elapsed),
     isReadElsewhere: async () => false,
@@ -344,17 +355,25 @@ function createCommit(journal: TurnJournal | undefined) {
   let due: Promise<void> | undefined;
   let hasFailed = false;
 
+  function now(write: () => void): void {
+    try {
+      write();
+      hasFailed = false;
+    } catch (cause) {
+      hasFailed = true;
+      throw new SabirError(LOG_FAILED, undefined, { cause });
+    }
+  }
+
   function commit(): Promise<void> {
     due ??= new Promise<void>((resolve, reject) => {
       afterThisTick(() => {
         due = undefined;
         try {
-          journal?.flush();
-          hasFailed = false;
+          now(() => journal?.flush());
           resolve();
-        } catch (cause) {
-          hasFailed = true;
-          reject(new SabirError(LOG_FAILED, undefined, { cause }));
+        } catch (error) {
+          reject(error);
         }
       });
     });
@@ -362,6 +381,7 @@ function createCommit(journal: TurnJournal | undefined) {
   }
 
   return Object.assign(commit, {
+    now,
     /** The last time it was tried. */
     hasFailed: () => hasFailed,
   });

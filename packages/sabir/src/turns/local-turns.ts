@@ -179,7 +179,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
         requestId,
         messageId,
         startedAt: restored?.startedAt ?? now(),
-        turnId: restored?.turnId ?? createTurnId(),
+        turnId: restored?.turnId ?? info.turnId ?? createTurnId(),
         lastSeq: 0,
       },
       progress: createTurnProgress(),
@@ -270,7 +270,7 @@ export function toInfo({ info, progress, isEnded, answered }: LocalTurn): TurnIn
 }
 
 /** Hard to guess, and short: it is in the id of every frame. */
-function createTurnId(): string {
+export function createTurnId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')

@@ -5,6 +5,7 @@ import {
   LOG_UNAVAILABLE,
   SabirError,
   SERVER_FULL,
+  SESSION_FULL,
   TURN_FENCED,
   TURN_TOO_LARGE,
 } from '../core/errors.ts';
@@ -13,7 +14,9 @@ import {
 export function kindOf(error: unknown): ErrorKind {
   const { code } = error instanceof SabirError ? error : LOG_FAILED;
   return (
-    [TURN_TOO_LARGE, SERVER_FULL, LOG_UNAVAILABLE].find((kind) => kind.code === code) ?? LOG_FAILED
+    [TURN_TOO_LARGE, SERVER_FULL, SESSION_FULL, LOG_UNAVAILABLE].find(
+      (kind) => kind.code === code,
+    ) ?? LOG_FAILED
   );
 }
 

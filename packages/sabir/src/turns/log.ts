@@ -26,6 +26,8 @@ export type TurnCommand = Stop | Answer;
 export type BeginTurn = {
   sessionId: string;
   chatId: string;
+  /** Of a turn that was named before it begins, with an id that `createTurnId` made for this chat. */
+  turnId?: string;
   /** What makes two requests the same request: see `begin`. */
   requestId: string;
   /** The id of the message that the turn writes, unless its source names one. */
@@ -42,7 +44,7 @@ export type BeginTurn = {
   origin?: unknown;
 };
 
-export type TurnInfo = Omit<BeginTurn, 'origin' | 'isRepeat'> & {
+export type TurnInfo = Omit<BeginTurn, 'origin' | 'isRepeat' | 'turnId'> & {
   turnId: string;
   /** `queued` until the turn says something, and while it says that its prompt waits behind others. */
   status: 'queued' | 'running' | 'ended';
@@ -97,6 +99,8 @@ export interface SharedNotes {
  *   (`createTurnProgress`), and which questions an accepted command has answered;
  * - MUST refuse an append past `maxTurnBytes` with `turn-too-large`, and still take the closings;
  * - MUST forget ended turns by their retention time, and earlier when they are too many bytes;
+ * - MUST run the `store` of a `close` before the turn counts as ended, and not end a turn whose `store` throws. A log on the
+ *   same database as what `store` writes MUST commit both together or neither;
  * - MUST NOT merge or renumber what is stored: compaction happens when reading;
  * - MUST NOT hand out anything by a chat id alone: turns are keyed by session and chat;
  * - MUST NOT keep the process alive by its timers, nor hold anything for a reader that has left.
@@ -104,6 +108,8 @@ export interface SharedNotes {
  * `test/turn-log-conformance.ts` checks all of it.
  */
 export interface TurnLog {
+  /** Hard to guess, and short: it is in the id of every frame. */
+  createTurnId(sessionId: string, chatId: string): string;
   begin(info: BeginTurn): Promise<{ writer: TurnWriter } | { existing: TurnInfo }>;
   /** The turn that was begun last in this chat, live or retained. */
   latest(sessionId: string, chatId: string): Promise<TurnInfo | undefined>;
@@ -163,6 +169,9 @@ export interface TurnWriter {
   commands(): AsyncIterable<TurnCommand>;
   /** Gives up the lease without ending the turn, so that another process can take the turn over at once. */
   release(): Promise<void>;
-  /** The turn has ended; what closes it is written already. Later calls do nothing. */
-  close(outcome: TurnOutcome): Promise<void>;
+  /**
+   * Ends the turn, whose last chunks are written already. Later calls do nothing. `store` keeps what follows from the
+   * turn elsewhere, such as its message in a history: it may run again for a turn that another process takes over.
+   */
+  close(outcome: TurnOutcome, store?: () => void): Promise<void>;
 }

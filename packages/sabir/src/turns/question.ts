@@ -11,6 +11,8 @@ export type Question = {
   expiresAt?: unknown;
   /** An `AnswerBy`, unless the source got it wrong. Without it, whoever may send may answer. */
   answerBy?: unknown;
+  /** The tool call that waits for the answer, where the source says so. */
+  toolCallId?: unknown;
 };
 
 /** Whether its time is over, also if nobody has said so yet. */
@@ -21,8 +23,8 @@ export function hasExpired({ expiresAt }: Question): boolean {
 /** The question in a chunk, if there is one: by the id of its part, and open unless it says not. */
 export function questionOf(chunk: Chunk): Question | undefined {
   if (chunk.type !== 'data-question' || !isObject(chunk.data)) return undefined;
-  const { questionId, status = 'open', answer, expiresAt, answerBy } = chunk.data;
+  const { questionId, status = 'open', answer, expiresAt, answerBy, toolCallId } = chunk.data;
   const id = chunk.id ?? questionId;
   if (typeof id !== 'string') return undefined;
-  return { questionId: id, status, answer, expiresAt, answerBy };
+  return { questionId: id, status, answer, expiresAt, answerBy, toolCallId };
 }

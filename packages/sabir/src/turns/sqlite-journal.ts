@@ -1,3 +1,4 @@
+import type { TurnOutcome } from '../core/outcome.ts';
 import { decodeBatch, encodeBatch } from './chunk-codec.ts';
 import type { JournaledTurn, TurnJournal } from './journal.ts';
 
@@ -71,6 +72,17 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
     };
   }
 
+  function flush(): void {
+    const statements = waiting;
+    waiting = [];
+    if (statements.length === 0) return;
+    database.transaction(() => {
+      for (const statement of statements) database.query(...statement);
+    });
+  }
+
+  const toEnd = (outcome: TurnOutcome, endedAt: number) => JSON.stringify({ outcome, endedAt });
+
   return {
     load: () => database.query(SQL.turns).map(toTurn),
     begin({ turnId, sessionId, chatId, requestId, messageId, startedAt, origin }) {
@@ -83,20 +95,20 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
     },
     command: (turnId, command) => void waiting.push([SQL.command, turnId, JSON.stringify(command)]),
     end: (turnId, outcome, endedAt) =>
-      void waiting.push([SQL.end, JSON.stringify({ outcome, endedAt }), turnId]),
+      void waiting.push([SQL.end, toEnd(outcome, endedAt), turnId]),
+    endWith(turnId, outcome, endedAt, store) {
+      flush();
+      database.transaction(() => {
+        database.query(SQL.end, toEnd(outcome, endedAt), turnId);
+        store();
+      });
+    },
     forget(turnId) {
       for (const sql of [SQL.forget, SQL.forgetAppends, SQL.forgetCommands]) {
         waiting.push([sql, turnId]);
       }
     },
-    flush() {
-      const statements = waiting;
-      waiting = [];
-      if (statements.length === 0) return;
-      database.transaction(() => {
-        for (const statement of statements) database.query(...statement);
-      });
-    },
+    flush,
     close: () => database.close(),
   };
 }

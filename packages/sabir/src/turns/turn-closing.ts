@@ -31,7 +31,7 @@ export function createTurnClosing({
   async function close(outcome: TurnOutcome): Promise<Closed> {
     // Read before it is closed: a log that retains nothing has forgotten it afterwards.
     const message = await hooks.readMessage(unwritten.lastSeq, messageId());
-    await writer.close(outcome);
+    await writer.close(outcome, hooks.toStore(outcome, message));
     return { outcome, message };
   }
 

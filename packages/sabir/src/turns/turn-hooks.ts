@@ -5,7 +5,7 @@ import type { Translator, TranslatorStats } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { readWritten, toMessage } from './read-written.ts';
-import type { TurnOptions } from './turn-options.ts';
+import type { FinishedTurn, TurnOptions } from './turn-options.ts';
 
 /** A translator of the application may throw even here. */
 export function statsOf(translator: Translator<unknown>): TranslatorStats {
@@ -41,17 +41,24 @@ export function createTurnHooks(options: TurnOptions, ids: Ids) {
     }
   }
 
+  function toFinished(outcome: TurnOutcome, message: UIMessage): FinishedTurn {
+    const usage = outcome.status === 'finished' ? outcome.usage : undefined;
+    return { message, outcome, ...(usage && { usage }), ...ids };
+  }
+
   return {
-    async end(final: TurnOutcome, message: UIMessage, stats: TranslatorStats): Promise<void> {
-      const usage = final.status === 'finished' ? final.usage : undefined;
-      await run('onEnd', () => options.onEnd?.(final, stats));
-      await run('onFinish', () =>
-        options.onFinish?.({ message, outcome: final, ...(usage && { usage }), ...ids }),
-      );
+    /** For the step that ends the turn. */
+    toStore(outcome: TurnOutcome, message: UIMessage): (() => void) | undefined {
+      const { store } = options;
+      return store && (() => store(toFinished(outcome, message)));
     },
-    /** For `onFinish`, which runs also when the log cannot be read: then nothing of it is known. */
+    async end(outcome: TurnOutcome, message: UIMessage, stats: TranslatorStats): Promise<void> {
+      await run('onEnd', () => options.onEnd?.(outcome, stats));
+      await run('onFinish', () => options.onFinish?.(toFinished(outcome, message)));
+    },
+    /** For `store` and `onFinish`, which run also when the log cannot be read: then nothing of it is known. */
     async readMessage(lastSeq: number, messageId: string): Promise<UIMessage> {
-      if (!options.onFinish) return toMessage([], messageId);
+      if (!options.onFinish && !options.store) return toMessage([], messageId);
       try {
         return toMessage(await readWritten(log, ids.turnId, lastSeq), messageId);
       } catch (error) {

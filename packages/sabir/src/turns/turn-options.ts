@@ -1,7 +1,6 @@
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import type { Logger, TranslatorStats } from '../core/translator.ts';
-import type { TakenOver } from './catch-up.ts';
 import type { TurnLog, TurnWriter } from './log.ts';
 import type { SessionLease } from './session-pool.ts';
 import type { Prompt } from './upstream.ts';
@@ -20,6 +19,15 @@ export type TurnTiming = {
    * @default 10_000
    */
   hookMs: number;
+};
+
+export type TakenOver = {
+  /** How much is written. */
+  lastSeq: number;
+  /** How much of what the agent said that is, in its own count. */
+  mark: number;
+  /** Whether there is enough known to ask the agent for the rest. */
+  canAttach: boolean;
 };
 
 export type FinishedTurn = {
@@ -45,6 +53,11 @@ export type TurnOptions = {
   queueBytes: number;
   /** The agent could not be reached. */
   onUnreachable?: () => void;
+  /**
+   * Keeps what follows from the turn, such as its message in a history, in the step that ends the turn. It may run again
+   * when that step has failed or the turn was taken over, so that it has to be idempotent.
+   */
+  store?: ((turn: FinishedTurn) => void) | undefined;
   /** Runs once, after the end, viewers or none. */
   onFinish?: ((turn: FinishedTurn) => unknown) | undefined;
   /** A hook, by its name, took longer than `timing.hookMs`. */

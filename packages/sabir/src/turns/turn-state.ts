@@ -11,8 +11,6 @@ export type EndsFrom =
 export type TurnState =
   /** The gateway connects to the agent, which has not been asked yet. */
   | { readonly name: 'opening' }
-  /** The turn was taken over: the agent repeats what the log has already. */
-  | { readonly name: 'catching-up' }
   /** The agent answers. */
   | { readonly name: 'running' }
   /** The outcome is decided, and the last chunks are being written. */
@@ -24,9 +22,8 @@ export type TurnState =
 
 /** What changes the state of a run. */
 export type TurnEvent =
-  | { type: 'prompted' }
-  | { type: 'attached' }
-  | { type: 'caught-up' }
+  /** The agent was asked, or goes on with a turn that was taken over. */
+  | { type: 'begun' }
   | { type: 'settled'; outcome: TurnOutcome; endsFrom: EndsFrom }
   | { type: 'translator-failed' }
   /** With the outcome as the log has it: one that could not be stored is another than was decided. */
@@ -42,7 +39,6 @@ type Table = {
   };
 };
 
-const toCatchingUp = (): TurnState => ({ name: 'catching-up' });
 const toRunning = (): TurnState => ({ name: 'running' });
 const toLeft = (): TurnState => ({ name: 'left' });
 const toEnding = (_: TurnState, { outcome, endsFrom }: EventOf<'settled'>): TurnState => ({
@@ -53,8 +49,7 @@ const toEnding = (_: TurnState, { outcome, endsFrom }: EventOf<'settled'>): Turn
 
 /** Every event that is not listed in a state changes nothing there. */
 const TABLE: Table = {
-  opening: { prompted: toRunning, attached: toCatchingUp, settled: toEnding, left: toLeft },
-  'catching-up': { 'caught-up': toRunning, settled: toEnding, left: toLeft },
+  opening: { begun: toRunning, settled: toEnding, left: toLeft },
   running: { settled: toEnding, left: toLeft },
   ending: {
     'translator-failed': ({ outcome }) => ({ name: 'ending', outcome, endsFrom: 'log' }),
@@ -77,7 +72,7 @@ export function transition(state: TurnState, event: TurnEvent): TurnState | unde
 
 /** The turn has no outcome yet, and this process owns it. */
 export function isLive({ name }: TurnState): boolean {
-  return name === 'opening' || name === 'catching-up' || name === 'running';
+  return name === 'opening' || name === 'running';
 }
 
 export function outcomeIn(state: TurnState): TurnOutcome | undefined {

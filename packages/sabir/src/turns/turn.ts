@@ -16,7 +16,6 @@ import { startTimeout, type Timer } from '../core/timers.ts';
 import type { Translator } from '../core/translator.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
-import { createCatchUp, type TakenOver } from './catch-up.ts';
 import { hasCode, isFence, kindOf } from './log-errors.ts';
 import { outcomeOf } from './outcome-of.ts';
 import { readWritten } from './read-written.ts';
@@ -25,7 +24,7 @@ import { trackProgress } from './track-progress.ts';
 import { createTurnClock } from './turn-clock.ts';
 import { type Closed, createTurnClosing } from './turn-closing.ts';
 import { createTurnHooks, statsOf } from './turn-hooks.ts';
-import type { Turn, TurnOptions } from './turn-options.ts';
+import type { TakenOver, Turn, TurnOptions } from './turn-options.ts';
 import { createTurnQuestions } from './turn-questions.ts';
 import {
   type EndsFrom,
@@ -36,6 +35,7 @@ import {
   transition,
 } from './turn-state.ts';
 import { createUnwritten } from './unwritten.ts';
+import type { Written } from './upstream.ts';
 import { createUpstreamCalls } from './upstream-calls.ts';
 
 /** How long to wait before connecting again to the agent of a turn that was taken over. */
@@ -57,7 +57,8 @@ export function runTurn(options: TurnOptions): Turn {
   const accepted = Promise.withResolvers<TurnOutcome | undefined>();
   const hooks = createTurnHooks(options, ids);
   const upstream = createUpstreamCalls(logger, ids);
-  const catchUp = createCatchUp(takenOver, () => go({ type: 'caught-up' }));
+  /** Settles when the agent can be given commands, or the turn is over. */
+  const begun = Promise.withResolvers<void>();
   let state: TurnState = { name: 'opening' };
   // Until the source has one of its own: an agent that cannot be reached has to end the turn too.
   let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
@@ -76,7 +77,8 @@ export function runTurn(options: TurnOptions): Turn {
     writer,
     lastSeq: takenOver?.lastSeq ?? 0,
     queueBytes: options.queueBytes,
-    position: () => catchUp.position,
+    position: () => upstream.position,
+    onWritten: upstream.written,
     onTooMuch(why) {
       if (!isLive(state)) return;
       if (why === LOG_UNAVAILABLE && mayBeTaken()) leave();
@@ -128,7 +130,7 @@ export function runTurn(options: TurnOptions): Turn {
     clock.clear();
     upstream.release();
     lease?.release();
-    catchUp.release();
+    begun.resolve();
   }
 
   function see(chunk: Chunk): void {
@@ -159,24 +161,11 @@ export function runTurn(options: TurnOptions): Turn {
   }
 
   function translate(event: unknown): void {
-    const isKnown = catchUp.isKnown(upstream.position);
     const chunks = translator.push(event);
-    if (isKnown) {
-      onKnownEvent(chunks);
-      return;
-    }
     // An event without chunks (a person joins, a ping) is no sign of life from the agent.
     if (chunks.length > 0) clock.heard();
     if (translator.ended) settle(outcomeOf(chunks), chunks);
     else push(chunks);
-  }
-
-  /** The event is in the log already: only the translator has to know it. */
-  function onKnownEvent(chunks: Chunk[]): void {
-    clock.heard();
-    for (const chunk of chunks) see(chunk);
-    catchUp.seen();
-    if (translator.ended) settle(outcomeOf(chunks), []);
   }
 
   /** Only a translator that has seen all of the turn knows what is open. */
@@ -321,13 +310,12 @@ export function runTurn(options: TurnOptions): Turn {
     for await (const command of writer.commands()) {
       if (state.name === 'left') return;
       if (command.type === 'answer') {
-        // After a takeover, the agent has to repeat the question first.
-        void catchUp.whenDone.then(() => {
+        void begun.promise.then(() => {
           if (isLive(state)) questions.answer(command);
         });
       } else {
         const { reason } = command;
-        await catchUp.whenAttached;
+        await begun.promise;
         stopUpstream();
         end({ status: 'stopped', ...(reason && { reason }) });
       }
@@ -363,17 +351,19 @@ export function runTurn(options: TurnOptions): Turn {
     }
   }
 
-  /** Of a turn that was taken over: whether nothing can follow what is written. */
-  async function hasEnded({ lastSeq: written, canAttach }: TakenOver): Promise<boolean> {
-    const chunks = written > 0 ? await readWritten(log, turnId, written) : [];
+  /** Of a turn that was taken over: ends it where nothing can follow what is written. */
+  async function readTakenOver({ lastSeq, mark, canAttach }: TakenOver): Promise<Written> {
+    const chunks = lastSeq > 0 ? await readWritten(log, turnId, lastSeq) : [];
+    for (const chunk of chunks) see(chunk);
     if (chunks.some(({ type }) => type === 'finish' || type === 'error')) {
       settle(outcomeOf(chunks), []);
     } else if (!canAttach) end({ status: 'lost' });
-    return !isLive(state);
+    return { chunks, mark };
   }
 
   async function start(): Promise<void> {
-    if (takenOver && (await hasEnded(takenOver))) return;
+    const written = takenOver && (await readTakenOver(takenOver));
+    if (!isLive(state)) return;
     try {
       const opened = await open();
       if (!isLive(state)) return opened.release();
@@ -388,21 +378,23 @@ export function runTurn(options: TurnOptions): Turn {
       late.clear();
     }
     const { session } = lease;
-    if (takenOver && !session.attach) {
+    if (written && !session.attach) {
       end({ status: 'lost' });
       return;
     }
     try {
       const sink = { event: onEvent, close: (outcome: TurnOutcome) => end(outcome) };
-      const begun =
-        takenOver && session.attach ? session.attach(prompt, sink) : session.prompt(prompt, sink);
-      translator = upstream.take(begun);
+      const turn =
+        written && session.attach
+          ? session.attach(prompt, sink, written)
+          : session.prompt(prompt, sink);
+      translator = upstream.take(turn);
       // It was refused while it was being sent.
       if (!isLive(state)) return upstream.release();
-      void Promise.resolve(begun.accepted).then(() => accepted.resolve(outcomeIn(state)));
+      void Promise.resolve(turn.accepted).then(() => accepted.resolve(outcomeIn(state)));
       clock.restart();
-      go({ type: takenOver ? 'attached' : 'prompted' });
-      catchUp.attached();
+      go({ type: 'begun' });
+      begun.resolve();
     } catch (error) {
       logger?.error?.('the prompt could not be sent', { ...ids, error: withoutContent(error) });
       fail(UPSTREAM_DROPPED);

@@ -10,6 +10,8 @@ type UnwrittenOptions = {
   queueBytes: number;
   /** Where in the agent's own count the turn is. */
   position(): number | undefined;
+  /** Everything up to this position is in the log. */
+  onWritten(position: number): void;
   /** More has piled up than may. */
   onTooMuch(why: ErrorKind): void;
   /** Nothing more is said. */
@@ -30,6 +32,8 @@ export function createUnwritten(options: UnwrittenOptions) {
   let { lastSeq } = options;
   let chunks: Chunk[] = [];
   let bytes = 0;
+  /** The position that was last appended with. */
+  let mark: number | undefined;
   let isScheduled = false;
   let isWriting = false;
   let writingSince = steadyNow();
@@ -46,8 +50,10 @@ export function createUnwritten(options: UnwrittenOptions) {
     chunks = [];
     bytes = 0;
     writingSince = steadyNow();
+    const position = options.position();
+    if (position !== undefined) mark = position;
     try {
-      writer.append(batch, options.position()).then(onWritten, onError);
+      writer.append(batch, position).then(onWritten, onError);
     } catch (error) {
       onError(error);
     }
@@ -55,6 +61,7 @@ export function createUnwritten(options: UnwrittenOptions) {
 
   function onWritten(seq: number): void {
     lastSeq = seq;
+    if (mark !== undefined) options.onWritten(mark);
     if (chunks.length > 0) flush();
     else close();
   }

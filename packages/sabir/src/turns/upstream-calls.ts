@@ -46,6 +46,14 @@ export function createUpstreamCalls(logger: Logger | undefined, ids: Record<stri
         return false;
       }
     },
+    get queuePosition(): number | undefined {
+      try {
+        return upstream?.queuePosition;
+      } catch {
+        return undefined;
+      }
+    },
+    written: (position: number) => call('written', () => upstream?.written?.(position)),
     stop: (reason: unknown) => call('stop', () => upstream?.stop(reason)),
     answer: (answer: Answer) => call('answer', () => upstream?.answer(answer)),
     expire: (questionId: string) => call('expire', () => upstream?.expire?.(questionId)),

@@ -1,3 +1,4 @@
+import type { Chunk } from '../core/chunks.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Role } from '../core/roles.ts';
@@ -26,6 +27,8 @@ export type Prompt = {
   turnId: string;
   /** The id of the message to write, unless the source names one. */
   messageId: string;
+  /** The id of the user's message, in a session. */
+  promptId?: string;
   user: User;
   /** The text of the latest user message. */
   text: string;
@@ -64,12 +67,14 @@ export interface UpstreamTurn {
    * prompt after `prompt` has returned; without it the prompt counts as taken at once.
    */
   readonly accepted?: Promise<void>;
-  /**
-   * The place of the latest event among the turn's, as `attach` would tell them again: the first is
-   * 1. What has no place there, like a word about the queue, does not change it. Needed where the
-   * session can `attach`.
-   */
+  /** How much of the turn has come, in the upstream's own count; `attach` goes on behind it. Needed where the session can. */
   readonly position?: number;
+  /** Everything up to this position is in the log. */
+  written?(position: number): void;
+  /** How many prompts have to end before this one, and itself; undefined where that is not known. */
+  readonly queuePosition?: number;
+  /** Called when `queuePosition` or `isQueued` changes; set by the process that runs the turn. */
+  onQueue?: () => void;
   /**
    * Without a reason, somebody asked for it. With one, which is a `SabirError`, nobody did: the turn
    * was lost, and what it waited for may go on some other time.
@@ -95,6 +100,9 @@ export type WaitingTurn = {
   userId?: string;
 };
 
+/** What the log has of a turn: its chunks, and the position that they were appended with. */
+export type Written = { readonly chunks: readonly Chunk[]; readonly mark: number };
+
 /** A live connection to one session, shared by all turns of one identity in it. */
 export interface UpstreamSession {
   readonly isClosed: boolean;
@@ -105,11 +113,11 @@ export interface UpstreamSession {
   readonly isBusy?: boolean;
   prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn;
   /**
-   * Goes on with a turn that another process has prompted, and tells it from its first event; a
-   * prompt that never arrived is sent. Without it a turn is lost with the process that began it.
-   * The prompt is as it was, but for `messages`, which are not kept.
+   * Goes on with a turn that another process has prompted, behind what is written; a prompt that never arrived is sent.
+   * Without it a turn is lost with the process that began it. The prompt is as it was, but for `messages`, which are
+   * not kept.
    */
-  attach?(prompt: Prompt, sink: TurnSink): UpstreamTurn;
+  attach?(prompt: Prompt, sink: TurnSink, written: Written): UpstreamTurn;
   /**
    * The messages so far, without the answer that is being written, as this user may see them; of one
    * channel, where there are several.
@@ -136,8 +144,8 @@ export interface UpstreamSession {
  * - MUST, on `stop`, stop that turn and no other: a prompt that is still queued is withdrawn, or
  *   stopped as soon as it begins, also when its turn is released before that: the session says so
  *   with `isBusy`;
- * - MUST, if it can `attach`, tell the very events that the first telling told, at the same places,
- *   and take answers and a stop that it has had already without harm;
+ * - MUST, if it can `attach`, tell what follows the mark and nothing before it, with a translator that knows the chunks
+ *   that are written, and take answers and a stop that it has had already without harm;
  * - MUST give a session to nobody but the identity it was opened for;
  * - MUST NOT call a sink after its `release`, nor from inside `prompt`;
  * - MUST NOT hold anything after `close`: no socket, no timer, no listener.

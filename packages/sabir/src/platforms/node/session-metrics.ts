@@ -1,32 +1,29 @@
 /** What a session server counts; the kit is in `../../core/metrics.ts`. */
 import type { MetricRegistry } from '../../core/metrics.ts';
-import type { SessionAgent, SessionLimits, SessionStore } from '../../sessions/index.ts';
+import type { Session, SessionLimits, SessionStore } from '../../sessions/index.ts';
 import type { SocketLimits } from './session-server-options.ts';
 
 type Limits = SessionLimits & SocketLimits;
 
-/** `sessions` are those in memory: they are counted at each scrape. */
+/** `sessions` gives those in memory: they are counted at each scrape. */
 export function createSessionMetrics(
   registry: MetricRegistry,
-  sessions: ReadonlyMap<string, SessionAgent>,
+  sessions: () => Session[],
+  clientCount: () => number,
   store: SessionStore,
 ) {
-  function sum(name: string, help: string, of: (session: SessionAgent) => number): void {
-    registry.gauge(name, help, () => {
-      let total = 0;
-      for (const session of sessions.values()) total += of(session);
-      return total;
-    });
+  function sum(name: string, help: string, of: (session: Session) => number): void {
+    registry.gauge(name, help, () => sessions().reduce((total, session) => total + of(session), 0));
   }
 
-  registry.gauge('sabir_sessions', 'Sessions in memory.', () => sessions.size);
-  sum('sabir_session_clients', 'Clients on sockets of sessions.', (one) => one.clientCount);
+  registry.gauge('sabir_sessions', 'Sessions in memory.', () => sessions().length);
+  registry.gauge('sabir_session_clients', 'Clients on sockets of sessions.', clientCount);
   sum('sabir_session_runners', 'Runners that are connected.', (one) =>
     one.isRunnerConnected ? 1 : 0,
   );
-  sum('sabir_session_queued_prompts', 'Prompts that wait in line.', (one) => one.queuedPrompts);
+  sum('sabir_session_queued_prompts', 'Prompts that wait in line.', (one) => one.queue.size);
   sum('sabir_session_running_turns', 'Turns that run in sessions.', (one) =>
-    one.isRunning ? 1 : 0,
+    one.running ? 1 : 0,
   );
   registry.gauge('sabir_session_stored_bytes', 'What the session store holds.', () =>
     store.storedBytes(),
@@ -34,8 +31,8 @@ export function createSessionMetrics(
   return {
     turns: registry.counter(
       'sabir_session_turns_total',
-      'Turns of sessions that ended, by reason.',
-      [{ reason: 'end_turn' }, { reason: 'canceled' }, { reason: 'error' }],
+      'Turns of sessions that ended, by outcome.',
+      [{ outcome: 'finished' }, { outcome: 'stopped' }, { outcome: 'failed' }],
     ),
     storageErrors: registry.counter(
       'sabir_session_storage_errors_total',

@@ -2,7 +2,8 @@ import type { OnAudit } from '../../core/audit.ts';
 import type { MetricRegistry } from '../../core/metrics.ts';
 import type { Logger } from '../../core/translator.ts';
 import type { Cors, Role } from '../../gateway/index.ts';
-import type { SessionLimits, SessionStore, SessionTiming } from '../../sessions/index.ts';
+import type { Agent, SessionLimits, SessionStore, SessionTiming } from '../../sessions/index.ts';
+import type { TurnLog } from '../../turns/log.ts';
 import type { User } from '../../turns/upstream.ts';
 
 /** Who has come, and what they may do. */
@@ -11,6 +12,10 @@ export type AdmittedUser = { user: User; role: Role };
 export type SessionServerOptions = {
   /** Where sessions are kept: `sqliteSessionStore({ file })`, or `memorySessionStore()`. */
   store: SessionStore;
+  /** Where their turns are kept. @default the store's own log */
+  log?: TurnLog;
+  /** Makes the agent of a session in this process, when there is something to do. @default runners answer */
+  agent?(sessionId: string): Agent;
   /** The user of a request; null answers 401. The gateway's own function can be used. */
   authenticate(request: Request): Promise<User | null> | User | null;
   /**
@@ -33,7 +38,9 @@ export type SessionServerOptions = {
   onRunnerWanted?(sessionId: string): void;
   /** A session left the memory: it has no clients, and nothing runs. */
   onSessionClosed?(sessionId: string): void;
-  /** Told of each prompt, stop, answer and withdrawal by WebSocket. A gateway's are its own to tell. */
+  /** What a person is shown of an agent's own errors. */
+  errorText?: (error: unknown) => string;
+  /** Gets each prompt, stop, answer and withdrawal by WebSocket. A gateway reports its own. */
   onAudit?: OnAudit;
   /** Pages of other origins that may connect. */
   cors?: Cors;

@@ -1,4 +1,4 @@
-/** Sessions on Node: WebSockets in, one `SessionAgent` for each session that somebody is in. */
+/** Sessions on Node: the WebSockets of V2 clients, runners and gateways. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -17,19 +17,20 @@ import {
 } from '../../core/errors.ts';
 import { createMetricRegistry, type MetricRegistry } from '../../core/metrics.ts';
 import { toSafeLogger } from '../../core/safe-logger.ts';
-import { startTimeout, type Timer } from '../../core/timers.ts';
 import { within } from '../../core/within.ts';
-import { withText } from '../../core/without-content.ts';
 import type { Role } from '../../gateway/index.ts';
 import { isTrustedPage } from '../../gateway/origin.ts';
+import { type ClientInfo, V2Sockets } from '../../gateway/v2/sockets.ts';
 import {
-  type ClientInfo,
+  createSessions,
   DEFAULT_LIMITS,
-  SessionAgent,
+  type GatewayInfo,
+  type Session,
+  SessionLinks,
+  type Sessions,
   type SessionSocket,
   type SocketEvents,
 } from '../../sessions/index.ts';
-import { watchStore } from '../../sessions/watched-store.ts';
 import type { User } from '../../turns/upstream.ts';
 import { createConnectedUsers } from './connected-users.ts';
 import { createLimitMetrics, createSessionMetrics } from './session-metrics.ts';
@@ -48,9 +49,9 @@ export type { SessionServerOptions } from './session-server-options.ts';
 export type SessionServer = {
   /** For a server's `upgrade` event. Takes `/api/sessions/:id/ws`, and refuses the rest. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** How many sessions are in memory. */
-  readonly sessionCount: number;
-  /** How many clients are in them. */
+  /** The sessions themselves: a gateway in the same process uses them without a socket. */
+  readonly sessions: Sessions;
+  /** How many V2 clients are connected. */
   readonly clientCount: number;
   readonly metrics: MetricRegistry;
   /** Why no more sessions should be sent here; empty while all is well. For a gateway's `ready`. */
@@ -65,7 +66,12 @@ export type SessionServer = {
 
 const TOO_FAST = 4429;
 
-type Admitted = { client: ClientInfo } | { runnerId: string | undefined };
+type Admitted =
+  | { client: ClientInfo }
+  | { gateway: GatewayInfo }
+  | { runnerId: string | undefined };
+/** The sockets of one session. */
+type SessionDoors = { v2: V2Sockets; links: SessionLinks };
 type Upgrade = { incoming: IncomingMessage; raw: Duplex; head: Buffer };
 
 export function createSessionServer(options: SessionServerOptions): SessionServer {
@@ -73,14 +79,13 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
   const logger = toSafeLogger(options.logger);
   const timing = { ...DEFAULT_SOCKET_TIMING, ...options.timing };
   const limits = { ...DEFAULT_LIMITS, ...DEFAULT_SOCKET_LIMITS, ...options.limits };
-  const agents = new Map<string, SessionAgent>();
-  const counted = createSessionMetrics(metrics, agents, options.store);
-  const watched = watchStore(options.store, {
-    onError: () => counted.storageErrors.add(),
-    now: () => performance.now(),
-  });
-  const { store } = watched;
-  const leaving = new Map<string, Timer>();
+  const doors = new Map<string, SessionDoors>();
+  const counted = createSessionMetrics(
+    metrics,
+    () => sessions.all(),
+    () => clientCount(),
+    options.store,
+  );
   // Each checks a frame's length by its header, before anything is kept of the frame.
   const viewerSockets = createSocketServer(limits.viewerMessageBytes);
   const writerSockets = createSocketServer(limits.promptBytes);
@@ -103,61 +108,48 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     pendingUpgrades: () => pendingUpgrades,
   });
   let isClosing = false;
-  let onQuiet: (() => void) | undefined;
-
-  function agentOf(sessionId: string): SessionAgent {
-    const known = agents.get(sessionId);
-    if (known) return known;
-    const agent = new SessionAgent({
-      sessionId,
-      storage: store.open(sessionId),
-      timing,
-      limits,
-      onRunnerWanted: () => queueMicrotask(() => callRunner(sessionId)),
-      onLimit: refused,
-      onAudit: audit,
-      onTurnEnd: (reason) => counted.turns.add({ reason }),
-      onIdle: () => {
-        lingerIfEmpty(agent);
-        if (isClosing && isQuiet()) onQuiet?.();
-      },
-      ...(logger && { logger }),
-    });
-    agents.set(sessionId, agent);
-    return agent;
-  }
-
-  function callRunner(sessionId: string): void {
-    try {
-      options.onRunnerWanted?.(sessionId);
-    } catch (error) {
-      logger?.error('no runner could be called', { sessionId, error: withText(error) });
-    }
-  }
-
-  function isQuiet(): boolean {
-    return [...agents.values()].every(({ isIdle }) => isIdle);
-  }
-
-  /** A session that nobody is in is kept for a moment: a reload comes back at once. */
-  function lingerIfEmpty(agent: SessionAgent): void {
-    const { sessionId } = agent;
-    if (isClosing || agent.clientCount > 0 || !agent.isIdle) return;
-    leaving.get(sessionId)?.clear();
-    const timer = startTimeout(timing.lingerMs, () => {
-      leaving.delete(sessionId);
-      if (agent.clientCount > 0 || !agent.isIdle) return;
-      agents.delete(sessionId);
-      agent.close();
+  const { agent, log, errorText } = options;
+  const sessions = createSessions({
+    store: options.store,
+    timing,
+    limits,
+    onLimit: refused,
+    onStorageError: () => counted.storageErrors.add(),
+    onNotice(notice) {
+      if (notice.type === 'ended') counted.turns.add({ outcome: notice.outcome.status });
+    },
+    onSessionClosed(sessionId) {
+      closeDoors(sessionId);
       options.onSessionClosed?.(sessionId);
-    });
-    leaving.set(sessionId, timer);
+    },
+    ...(options.onRunnerWanted && {
+      onRunnerWanted: (sessionId) => options.onRunnerWanted?.(sessionId),
+    }),
+    ...(agent && { agent: (sessionId) => agent(sessionId) }),
+    ...(log && { log }),
+    ...(errorText && { errorText }),
+    ...(logger && { logger }),
+  });
+
+  function doorsOf(session: Session): SessionDoors {
+    const { sessionId } = session;
+    const known = doors.get(sessionId);
+    if (known) return known;
+    const shared = { onAudit: audit, onLimit: refused, ...(logger && { logger }) };
+    const made = { v2: new V2Sockets(session, shared), links: new SessionLinks(session, shared) };
+    doors.set(sessionId, made);
+    return made;
   }
 
-  function enter(sessionId: string): SessionAgent {
-    leaving.get(sessionId)?.clear();
-    leaving.delete(sessionId);
-    return agentOf(sessionId);
+  function closeDoors(sessionId: string): void {
+    const { v2, links } = doors.get(sessionId) ?? {};
+    doors.delete(sessionId);
+    v2?.close();
+    links?.close();
+  }
+
+  function clientCount(): number {
+    return [...doors.values()].reduce((sum, { v2 }) => sum + v2.size, 0);
   }
 
   async function accessOf(user: User, sessionId: string): Promise<Role | null> {
@@ -171,8 +163,10 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       return (await options.admitRunner?.(request, sessionId)) ? { runnerId } : NOT_FOUND;
     }
     const wishes = wishesOf(searchParams);
-    const behind = await options.admitGateway?.(request, sessionId);
-    if (behind) return { client: { ...behind, ...wishes, isGateway: true } };
+    if (searchParams.get('role') === 'gateway') {
+      const gateway = await options.admitGateway?.(request, sessionId);
+      return gateway ? { gateway } : NOT_FOUND;
+    }
     // As it came: a page can name any protocol it likes, so a token there proves nothing of it.
     if (!isTrustedPage(request, options.cors)) return ORIGIN_REFUSED;
     const user = await options.authenticate(withProtocolToken(request));
@@ -202,51 +196,52 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     { incoming, raw, head }: Upgrade,
     sessionId: string,
     sockets: WebSocketServer,
-    join: (agent: SessionAgent, socket: WebSocket) => void,
+    join: (session: Session, socket: WebSocket, release: () => void) => void,
   ): void {
-    const agent = enter(sessionId);
+    const { session, release } = sessions.hold(sessionId);
     let isThere = false;
     sockets.handleUpgrade(incoming, raw, head, (socket) => {
       isThere = true;
-      join(agent, socket);
+      join(session, socket, release);
     });
     // It has gone in the meantime, or does not know how to.
-    if (!isThere) lingerIfEmpty(agent);
+    if (!isThere) release();
   }
 
   function acceptRunner(upgrade: Upgrade, sessionId: string, runnerId: string | undefined): void {
-    accept(upgrade, sessionId, runnerSockets, (agent, socket) => {
+    accept(upgrade, sessionId, runnerSockets, (session, socket, release) => {
       const info = runnerId === undefined ? {} : { runnerId };
-      const events = agent.connectRunner(toSessionSocket(socket, upgrade.raw), info);
-      watchSocket(
-        socket,
-        withClose(events, () => lingerIfEmpty(agent)),
-        timing,
-      );
+      const events = session.connectRunner(toSessionSocket(socket, upgrade.raw), info);
+      watchSocket(socket, withClose(events, release), timing);
+    });
+  }
+
+  function acceptGateway(upgrade: Upgrade, sessionId: string, gateway: GatewayInfo): void {
+    accept(upgrade, sessionId, runnerSockets, (session, socket, release) => {
+      const sessionSocket = toSessionSocket(socket, upgrade.raw);
+      const events = doorsOf(session).links.connect(sessionSocket, gateway);
+      watchSocket(socket, withClose(events, release), timing);
     });
   }
 
   function acceptClient(upgrade: Upgrade, sessionId: string, client: ClientInfo): void {
-    const { user, role, isGateway } = client;
+    const { user, role } = client;
     const sockets = role === 'viewer' ? viewerSockets : writerSockets;
-    accept(upgrade, sessionId, sockets, (agent, socket) => {
+    accept(upgrade, sessionId, sockets, (session, socket, release) => {
       const sessionSocket = toSessionSocket(socket, upgrade.raw);
-      const uncount = isGateway ? undefined : openSockets.add(user.id, sessionId);
-      const forget = isGateway
-        ? undefined
-        : users.add({ user, role, sessionId, socket: sessionSocket });
-      const events = agent.connectClient(sessionSocket, client);
-      // Nothing was sent yet: frames wait for the end of this tick.
-      if (!isGateway) openSockets.spendInit(user.id, socket.bufferedAmount);
+      const uncount = openSockets.add(user.id, sessionId);
+      const forget = users.add({ user, role, sessionId, socket: sessionSocket });
+      const onInit = (bytes: number) => openSockets.spendInit(user.id, bytes);
+      const events = doorsOf(session).v2.connect(sessionSocket, { ...client, onInit });
       const onClose = () => {
-        uncount?.();
-        forget?.();
-        lingerIfEmpty(agent);
+        uncount();
+        forget();
+        release();
       };
       watchSocket(socket, withClose(events, onClose), {
         pingMs: timing.pingMs,
         onTooLarge: () => refused(role === 'viewer' ? 'viewerMessageBytes' : 'promptBytes'),
-        ...(!isGateway && { allow: limitRate(sessionSocket) }),
+        allow: limitRate(sessionSocket),
       });
     });
   }
@@ -272,9 +267,10 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     if (isClosing) return refuse(raw, SHUTTING_DOWN);
     if ('code' in admitted) return refuse(raw, admitted);
     const given = { incoming, raw, head };
+    if ('gateway' in admitted) return acceptGateway(given, sessionId, admitted.gateway);
     if (!('client' in admitted)) return acceptRunner(given, sessionId, admitted.runnerId);
     const { client } = admitted;
-    const refusal = client.isGateway ? undefined : openSockets.refusalOf(client.user.id, sessionId);
+    const refusal = openSockets.refusalOf(client.user.id, sessionId);
     if (refusal) {
       refused(refusal.limit);
       return refuse(raw, refusal.kind);
@@ -291,42 +287,18 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
         refuse(raw, INTERNAL_ERROR);
       });
     },
-    get sessionCount() {
-      return agents.size;
-    },
+    sessions,
     get clientCount() {
-      return [...agents.values()].reduce((sum, { clientCount }) => sum + clientCount, 0);
+      return clientCount();
     },
     metrics,
-    problems: () => [
-      ...(isClosing ? ['closing'] : []),
-      ...(watched.isFailing ? ['storage-failing'] : []),
-    ],
+    problems: sessions.problems,
     disconnect: users.disconnect,
-    recover() {
-      for (const sessionId of store.unfinished()) {
-        try {
-          lingerIfEmpty(agentOf(sessionId));
-        } catch (error) {
-          // One damaged session must not keep the server of all from starting.
-          const { name } = error as Error;
-          logger?.error('a session could not be recovered', { sessionId, error: name });
-        }
-      }
-    },
+    recover: sessions.recover,
     async close(shutdownMs = 5_000) {
       isClosing = true;
-      for (const timer of leaving.values()) timer.clear();
-      for (const agent of agents.values()) agent.drain();
-      if (!isQuiet()) {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        onQuiet = resolve;
-        const timer = startTimeout(shutdownMs, resolve);
-        await promise;
-        timer.clear();
-      }
-      for (const agent of agents.values()) agent.close();
-      agents.clear();
+      await sessions.close(shutdownMs);
+      for (const sessionId of [...doors.keys()]) closeDoors(sessionId);
       for (const sockets of [viewerSockets, writerSockets, runnerSockets]) sockets.close();
     },
   };

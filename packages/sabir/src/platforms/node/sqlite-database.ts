@@ -1,7 +1,8 @@
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
-import { MIGRATIONS, SQL } from './sqlite-schema.ts';
+import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
+import type { SqlDatabase } from '../../turns/sqlite-journal.ts';
+import { SCHEMA_VERSION, SQL, TABLES } from './sqlite-schema.ts';
 
 export type SqliteOptions = {
   /** Made if it is not there, and its folder too. `:memory:` keeps nothing. */
@@ -21,13 +22,13 @@ export type SqliteSessionStoreOptions = SqliteOptions & {
   now?: () => number;
 };
 
-/** What a file holds: its mark in the file's head, and the steps that make its tables. */
-type Contents = { applicationId: number; migrations: readonly string[] };
+/** What a file holds: its mark and version in the file's head, and what makes its tables. */
+type Contents = { applicationId: number; version: number; tables: string };
 
 const OWNER_ONLY = 0o600;
 /** In the head of our files, so that no other program's are taken for them: "Sabr" and "Sabt". */
-const SESSIONS: Contents = { applicationId: 0x53616272, migrations: MIGRATIONS };
-const TURNS: Contents = { applicationId: 0x53616274, migrations: [] };
+const SESSIONS: Contents = { applicationId: 0x53616272, version: SCHEMA_VERSION, tables: TABLES };
+const TURNS: Contents = { applicationId: 0x53616274, version: 0, tables: '' };
 
 export function openSessionDatabase(options: SqliteOptions): DatabaseSync {
   return openDatabase(options, SESSIONS);
@@ -52,10 +53,10 @@ function openDatabase(options: SqliteOptions, contents: Contents): DatabaseSync 
     if (file !== ':memory:') prepareFolder(file);
     database = new DatabaseSync(file, { timeout: lockTimeoutMs });
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    const version = readVersion(database, file, contents);
+    const isNew = checkContents(database, file, contents);
     database.exec('PRAGMA journal_mode = WAL');
     database.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`);
-    migrate(database, version, contents);
+    takeLock(database, isNew ? contents : undefined);
     if (file !== ':memory:') tighten(file);
     return database;
   } catch (error) {
@@ -86,40 +87,51 @@ function tighten(file: string): void {
   }
 }
 
-/** Looks before anything is written: somebody else's file stays as it was. */
-function readVersion(
+/** Looks before anything is written: a file of another program stays as it was. True if the file is empty. */
+function checkContents(
   database: DatabaseSync,
   file: string,
-  { applicationId, migrations }: Contents,
-): number {
+  { applicationId, version: known }: Contents,
+): boolean {
   const read = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
   const version = read('PRAGMA user_version');
   const application = read('PRAGMA application_id');
   const isEmpty = read('SELECT count(*) FROM sqlite_schema') === 0 && version === 0;
-  if (application !== applicationId && !(application === 0 && isEmpty)) {
+  if (isEmpty && application === 0) return true;
+  if (application !== applicationId) {
     throw failure('not-ours', `${file} is another database. Choose another file.`);
   }
-  if (version > migrations.length) {
+  if (version > known) {
     throw failure(
       'newer-schema',
-      `${file} was written by a newer version (schema ${version}; this one knows ` +
-        `${migrations.length}). Update, or choose another file.`,
+      `${file} was written by a newer version (schema ${version}; this one knows ${known}). ` +
+        'Update, or choose another file.',
     );
   }
-  return version;
+  if (version < known) {
+    throw failure(
+      'older-schema',
+      `${file} was written by an older version (schema ${version}; this one reads ${known} only). ` +
+        'Keep that file with the version that wrote it, and choose another file.',
+    );
+  }
+  return false;
 }
 
-/** All steps or none. Also takes the lock, for which something has to be written. */
-function migrate(
-  database: DatabaseSync,
-  version: number,
-  { applicationId, migrations }: Contents,
-): void {
+/** The exclusive lock is taken with the first write, so that there is always one. */
+function takeLock(database: DatabaseSync, contents: Contents | undefined): void {
   database.exec('BEGIN EXCLUSIVE');
-  for (const step of migrations.slice(version)) database.exec(step);
-  database.exec(`PRAGMA application_id = ${applicationId}`);
-  database.exec(`PRAGMA user_version = ${migrations.length}`);
+  if (contents) {
+    const { tables, applicationId, version } = contents;
+    database.exec(tables);
+    database.exec(`PRAGMA application_id = ${applicationId}`);
+    database.exec(`PRAGMA user_version = ${version}`);
+  } else database.exec(`PRAGMA user_version = ${Number(readUserVersion(database))}`);
   database.exec('COMMIT');
+}
+
+function readUserVersion(database: DatabaseSync): unknown {
+  return Object.values(database.prepare('PRAGMA user_version').get() ?? {})[0];
 }
 
 /** The primary result codes of SQLite that somebody can do something about. */
@@ -148,6 +160,44 @@ function explain(error: unknown, file: string): unknown {
 
 function failure(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code });
+}
+
+/** Runs `run` in a transaction, or in a part of the one that runs. */
+export function inTransaction<T>(database: DatabaseSync, run: () => T): T {
+  const isOuter = !database.isTransaction;
+  database.exec(isOuter ? SQL.begin : SQL.mark);
+  try {
+    const result = run();
+    database.exec(isOuter ? SQL.commit : SQL.releaseMark);
+    return result;
+  } catch (error) {
+    // Where the disk is full, SQLite may have undone all of it already.
+    if (database.isOpen && database.isTransaction) undo(database, isOuter);
+    throw error;
+  }
+}
+
+function undo(database: DatabaseSync, isOuter: boolean): void {
+  if (isOuter) return database.exec(SQL.rollback);
+  database.exec(SQL.rollbackToMark);
+  database.exec(SQL.releaseMark);
+}
+
+/** What a turn log needs of a database. */
+export function toSqlDatabase(database: DatabaseSync, close: () => void): SqlDatabase {
+  const statements = new Map<string, StatementSync>();
+  return {
+    query(sql, ...values) {
+      let statement = statements.get(sql);
+      if (!statement) {
+        statement = database.prepare(sql);
+        statements.set(sql, statement);
+      }
+      return statement.all(...values) as Record<string, unknown>[];
+    },
+    transaction: (run) => inTransaction(database, run),
+    close,
+  };
 }
 
 type Query = {

@@ -2,29 +2,37 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { Channel } from '../../core/translator.ts';
 import type {
+  PromptChanges,
+  PromptInfo,
   SessionStorage,
   SessionStore,
-  StoredMessage,
-  StoredTurn,
-  TurnChanges,
-  TurnInfo,
+  StoredPrompt,
 } from '../../sessions/storage.ts';
+import { createLocalTurnLog, type LocalTurnLogOptions } from '../../turns/local-log.ts';
+import { createSqliteJournal } from '../../turns/sqlite-journal.ts';
 import {
+  inTransaction,
   openSessionDatabase,
   prepareQueries,
   type Queries,
-  type SqliteSessionStoreOptions,
+  type SqliteOptions,
+  toSqlDatabase,
   toText,
 } from './sqlite-database.ts';
 
-export type { SqliteSessionStoreOptions } from './sqlite-database.ts';
+export type SqliteSessionStoreOptions = SqliteOptions & {
+  /** Milliseconds since 1970. */
+  now?: () => number;
+  /** Of the turn log in the same file. */
+  turns?: LocalTurnLogOptions;
+};
 
 type Transaction = SessionStorage['transaction'];
 
 /**
- * All sessions of one server, in one file that nobody else may open meanwhile. Throws with a
+ * All sessions of one server with their turns, in one file that no other process may open meanwhile. Throws with a
  * message that says what to do, and a `code`, when the file cannot be used: `locked`,
- * `not-writable`, `not-a-database`, `not-ours`, `newer-schema`, `corrupt`, `disk-full` or
+ * `not-writable`, `not-a-database`, `not-ours`, `older-schema`, `newer-schema`, `corrupt`, `disk-full` or
  * `disk-failed`.
  *
  * Needs `node:sqlite`, which an older Node does not have, or calls experimental on stderr.
@@ -33,34 +41,19 @@ type Transaction = SessionStorage['transaction'];
  * const store = sqliteSessionStore({ file: 'data/sessions.db' });
  */
 export function sqliteSessionStore(options: SqliteSessionStoreOptions): SessionStore {
-  const { now = Date.now } = options;
+  const { now = Date.now, turns = {} } = options;
   const database = openSessionDatabase(options);
   const queries = prepareQueries(database);
+  const journal = createSqliteJournal(toSqlDatabase(database, () => undefined));
+  const log = createLocalTurnLog(turns, journal);
 
   const transaction: Transaction = (run) => {
-    const isOuter = !(database.isOpen && database.isTransaction);
-    (isOuter ? queries.begin : queries.mark).run();
-    try {
-      const result = run();
-      (isOuter ? queries.commit : queries.releaseMark).run();
-      return result;
-    } catch (error) {
-      // Where the disk is full, SQLite may have undone all of it already.
-      if (database.isOpen && database.isTransaction) undo(isOuter);
-      throw error;
-    }
+    if (!database.isOpen) throw new Error('The session store is closed.');
+    return inTransaction(database, run);
   };
 
-  function undo(isOuter: boolean): void {
-    if (isOuter) {
-      queries.rollback.run();
-    } else {
-      queries.rollbackToMark.run();
-      queries.releaseMark.run();
-    }
-  }
-
   return {
+    log,
     open(sessionId) {
       if (!database.isOpen) throw new Error('The session store is closed.');
       return sqliteSessionStorage({ sessionId, queries, transaction, now });
@@ -76,8 +69,11 @@ export function sqliteSessionStore(options: SqliteSessionStoreOptions): SessionS
     storedBytes: () => Number(queries.databaseBytes.first()?.bytes),
     delete: (sessionId) => void queries.deleteSession.run(sessionId),
     close() {
+      if (!database.isOpen) return;
+      void log.close();
+      journal.flush();
       // Also brings what is in the write-ahead log into the file, and removes the log.
-      if (database.isOpen) database.close();
+      database.close();
     },
   };
 }
@@ -87,8 +83,6 @@ type Session = { sessionId: string; queries: Queries; transaction: Transaction; 
 function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session): SessionStorage {
   const touch = () => queries.touchSession.run(sessionId, now());
   const hold = () => queries.holdSession.run(sessionId, now());
-  const readTurn = (row: TurnRow | undefined) => row && toTurn<StoredTurn>(row);
-  const readInfo = (row: TurnRow | undefined) => row && toTurn<TurnInfo>(row);
 
   function positionOf(messageId: string | undefined): number {
     if (messageId === undefined) return Number.MAX_SAFE_INTEGER;
@@ -107,10 +101,10 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
     addMessage(message) {
       const json = JSON.stringify(message);
       if (queries.hasMessage.first(sessionId, message.id)) return false;
-      const channel = channelColumnsOf(message);
+      const { id, channelType, channelId } = message;
       transaction(() => {
         touch();
-        queries.addMessage.run(sessionId, message.id, ...channel, json);
+        queries.addMessage.run(sessionId, id, channelType, channelId, json);
       });
       return true;
     },
@@ -132,76 +126,34 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
       }));
     },
 
-    addTurn(turn) {
-      const json = JSON.stringify(turn);
-      const { turnId, promptId } = turn;
-      if (queries.hasTurn.first(sessionId, turnId)) return false;
-      if (queries.hasPrompt.first(sessionId, promptId)) return false;
+    addPrompt(prompt) {
+      const { promptId, turnId, messageId } = prompt;
+      const { text, attachments, body, ...info } = prompt;
+      const content = JSON.stringify({ text, attachments, body });
+      if (queries.hasPrompt.first(sessionId, promptId, turnId, messageId)) return false;
       transaction(() => {
         touch();
-        const { content: _, attachments: __, ...info } = turn;
-        const columns = [JSON.stringify(info), ...stateColumnsOf(turn)] as const;
-        const row = queries.addTurn.first(sessionId, turnId, promptId, ...columns);
-        queries.addPrompt.run(Number(row?.turn), json);
+        const columns = [JSON.stringify(info), ...stateColumnsOf(prompt)] as const;
+        const row = queries.addPrompt.first(sessionId, promptId, turnId, messageId, ...columns);
+        queries.addContent.run(Number(row?.position), content);
       });
       return true;
     },
-    turn: (turnId) => readTurn(queries.turn.first(sessionId, turnId)),
-    turnInfo: (turnId) => readInfo(queries.turnInfo.first(sessionId, turnId)),
-    turnOfPrompt: (promptId) => readInfo(queries.turnOfPrompt.first(sessionId, promptId)),
-    updateTurn(turnId, changes) {
+    prompt(promptId) {
+      const row = queries.prompt.first(sessionId, promptId);
+      return row && { ...toInfo(row), ...parse<StoredPrompt>(row.content) };
+    },
+    promptInfo(key, id) {
+      const row = queries[key].first(sessionId, id);
+      return row && toInfo(row);
+    },
+    updatePrompt(promptId, changes) {
       transaction(() => {
-        const changed = queries.updateTurn.run(...stateColumnsOf(changes), sessionId, turnId);
+        const changed = queries.updatePrompt.run(...stateColumnsOf(changes), sessionId, promptId);
         if (changed > 0) touch();
       });
     },
-    openTurns: () => queries.openTurns.all(sessionId).map((row) => toTurn<TurnInfo>(row)),
-
-    appendEvents(turnId, lastSeq, events) {
-      queries.appendEvents.run(lastSeq, events, sessionId, turnId);
-    },
-    events(turnId, after, maxBytes = Infinity) {
-      const entries: string[] = [];
-      let bytes = 0;
-      for (const row of queries.events.each(sessionId, turnId, after)) {
-        bytes += Number(row.bytes);
-        if (bytes > maxBytes && entries.length > 0) break;
-        entries.push(toText(row.events));
-      }
-      return entries;
-    },
-    trimEvents(keep, maxBytes = Infinity) {
-      const kept = new Set<unknown>();
-      let bytes = 0;
-      for (const { turn, event_bytes } of queries.latestEnded.all(sessionId, toCount(keep))) {
-        bytes += Number(event_bytes);
-        if (bytes > maxBytes) break;
-        kept.add(turn);
-      }
-      transaction(() => {
-        for (const { turn } of queries.endedWithEvents.all(sessionId)) {
-          if (kept.has(turn)) continue;
-          queries.deleteEvents.run(Number(turn));
-          queries.forgetEvents.run(Number(turn));
-        }
-      });
-    },
-
-    saveQuestion(question) {
-      const json = JSON.stringify(question);
-      const { questionId, turnId, status } = question;
-      transaction(() => {
-        hold();
-        queries.saveQuestion.run(sessionId, questionId, turnId, status, json);
-      });
-    },
-    question: (questionId) => parseFound(queries.question.first(sessionId, questionId)?.question),
-    openQuestions() {
-      return queries.openQuestions.all(sessionId).map(({ question }) => parse(question));
-    },
-    questionsOf(turnId) {
-      return queries.questionsOf.all(sessionId, turnId).map(({ question }) => parse(question));
-    },
+    openPrompts: () => queries.openPrompts.all(sessionId).map(toInfo),
 
     saveParticipant(participant) {
       const json = JSON.stringify(participant);
@@ -215,44 +167,27 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
       return queries.participants.all(sessionId).map(({ participant }) => parse(participant));
     },
 
-    get(key) {
-      const row = queries.get.first(sessionId, key);
-      return row && toText(row.value);
-    },
-    set(key, value) {
-      transaction(() => {
-        hold();
-        queries.set.run(sessionId, key, value);
-      });
-    },
-
     bytes: () => Number(queries.sessionBytes.first(sessionId)?.bytes ?? 0),
   };
 }
 
-type TurnRow = Record<string, SQLOutputValue>;
-
 /** As it was asked, with what became of it. */
-function toTurn<Turn extends TurnInfo>(row: TurnRow): Turn {
-  const { json, status, started_at, ended_at, reason, error } = row;
+function toInfo(row: Record<string, SQLOutputValue>): PromptInfo {
+  const { info, status, started_at, ended_at, outcome, error, runner_id } = row;
   return {
-    ...parse<Turn>(json),
-    status: status as TurnInfo['status'],
+    ...parse<PromptInfo>(info),
+    status: status as PromptInfo['status'],
     ...(started_at !== null && { startedAt: Number(started_at) }),
     ...(ended_at !== null && { endedAt: Number(ended_at) }),
-    ...(reason !== null && { reason: reason as NonNullable<TurnInfo['reason']> }),
+    ...(outcome !== null && { outcome: outcome as NonNullable<PromptInfo['outcome']> }),
     ...(error !== null && { error: toText(error) }),
+    ...(runner_id !== null && { runnerId: toText(runner_id) }),
   };
 }
 
-function stateColumnsOf({ status, startedAt, endedAt, reason, error }: TurnChanges) {
-  return [status, startedAt, endedAt, reason, error] as const;
-}
-
-/** A message is in a channel, or in none. */
-function channelColumnsOf({ channelType, channelId }: StoredMessage) {
-  const isComplete = channelType !== undefined && channelId !== undefined;
-  return isComplete ? ([channelType, channelId] as const) : ([null, null] as const);
+function stateColumnsOf(changes: PromptChanges) {
+  const { status, startedAt, endedAt, outcome, error, runnerId } = changes;
+  return [status, startedAt, endedAt, outcome, error, runnerId] as const;
 }
 
 /** SQLite counts in whole numbers. */

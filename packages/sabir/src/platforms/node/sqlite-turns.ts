@@ -1,9 +1,8 @@
 /** Turns in SQLite: durable on one machine, without Redis. */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { createLocalTurnLog, type LocalTurnLogOptions } from '../../turns/local-log.ts';
 import type { TurnLog } from '../../turns/log.ts';
 import { createSqliteJournal, type SqlDatabase } from '../../turns/sqlite-journal.ts';
-import { openTurnDatabase, type SqliteOptions } from './sqlite-database.ts';
+import { openTurnDatabase, type SqliteOptions, toSqlDatabase } from './sqlite-database.ts';
 
 export type { SqlDatabase, SqlValue } from '../../turns/sqlite-journal.ts';
 
@@ -30,43 +29,11 @@ export function sqliteTurnLog(options: SqliteTurnLogOptions): TurnLog {
     ...(durability && { durability }),
     ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
   };
-  const sql =
-    typeof database === 'string'
-      ? toSqlDatabase(openTurnDatabase({ file: database, ...opening }))
-      : database;
+  const sql = typeof database === 'string' ? openFile({ file: database, ...opening }) : database;
   return createLocalTurnLog(limits, createSqliteJournal(sql));
 }
 
-/** SQLite ends a transaction by itself after some errors. */
-function rollBack(database: DatabaseSync): void {
-  try {
-    database.exec('ROLLBACK');
-  } catch {
-    // There is nothing left to roll back.
-  }
-}
-
-function toSqlDatabase(database: DatabaseSync): SqlDatabase {
-  const statements = new Map<string, StatementSync>();
-  return {
-    query(sql, ...values) {
-      let statement = statements.get(sql);
-      if (!statement) {
-        statement = database.prepare(sql);
-        statements.set(sql, statement);
-      }
-      return statement.all(...values) as Record<string, unknown>[];
-    },
-    transaction(run) {
-      database.exec('BEGIN');
-      try {
-        run();
-        database.exec('COMMIT');
-      } catch (error) {
-        rollBack(database);
-        throw error;
-      }
-    },
-    close: () => database.close(),
-  };
+function openFile(options: SqliteOptions): SqlDatabase {
+  const database = openTurnDatabase(options);
+  return toSqlDatabase(database, () => database.close());
 }

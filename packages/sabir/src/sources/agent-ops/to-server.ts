@@ -1,7 +1,7 @@
 import { BAD_REQUEST } from '../../core/errors.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
 import type { Channel } from '../../core/translator.ts';
-import type { Prompt } from '../../turns/upstream.ts';
+import type { Attachment, Prompt } from '../../turns/upstream.ts';
 
 const MOST_FILES = 8;
 
@@ -13,14 +13,19 @@ export function refusalOf({ attachments }: Prompt): TurnOutcome | undefined {
   return { status: 'failed', code: BAD_REQUEST.code, message };
 }
 
-export function toPromptMessage(prompt: Prompt, channel: Channel): object {
-  const { text, attachments, body } = prompt;
-  const files = attachments.map(({ mediaType, url, filename }) => ({
-    type: 'file',
+/** Files as Agent Ops servers and runners take them. */
+export function toFiles(attachments: readonly Attachment[]) {
+  return attachments.map(({ mediaType, url, filename }) => ({
+    type: 'file' as const,
     mime: mediaType,
     url,
     ...(filename !== undefined && { filename }),
   }));
+}
+
+export function toPromptMessage(prompt: Prompt, channel: Channel): object {
+  const { text, attachments, body } = prompt;
+  const files = toFiles(attachments);
   return {
     type: 'prompt',
     content: text,

@@ -13,6 +13,8 @@ import { createCalls } from './calls.ts';
 export type ChunkTranslatorOptions = {
   /** The id of the message, where the source's `start` names none. */
   messageId?: string;
+  /** The message has that id, whatever the source calls it. @default false */
+  isMessageIdFixed?: boolean;
   /** What a person is shown of the source's own errors. */
   errorText?: (error: unknown) => string;
 };
@@ -75,7 +77,8 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
 
   function start(chunk: Loose = { type: 'start' }): void {
     isStarted = true;
-    const messageId = chunk.messageId || options.messageId || createId();
+    const named = options.isMessageIdFixed ? undefined : chunk.messageId;
+    const messageId = named || options.messageId || createId();
     write(chunk.messageId === messageId ? chunk : { ...chunk, messageId });
   }
 

@@ -278,7 +278,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     if (isClosed) throw new SabirError(SHUTTING_DOWN);
     await store.untilReady();
     const { sessionId, chatId, requestId, messageId, origin, isRepeat = false } = info;
-    const turnId = createTurnId(sessionId, chatId);
+    const { turnId = createTurnId(sessionId, chatId) } = info;
     const token = createToken();
     const own = keys.ofTurn(turnId).turn;
     const place = [keys.ofChat(sessionId, chatId), keys.ofRequest(sessionId, chatId, requestId)];
@@ -340,6 +340,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   }
 
   return {
+    createTurnId,
     outlivesProcess: true,
     limits: {},
     begin,

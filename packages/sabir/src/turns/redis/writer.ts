@@ -249,9 +249,10 @@ export class RedisTurnWriter implements TurnWriter {
     }
   }
 
-  async close(outcome: TurnOutcome): Promise<void> {
+  async close(outcome: TurnOutcome, storeElsewhere?: () => void): Promise<void> {
     if (this.#isClosed) return;
     this.#check();
+    storeElsewhere?.();
     const { store, keys, token, keepMs, onClosed } = this.#options;
     const { turn, chunks, commands, chat, request, channel } = keys;
     const isGood = outcome.status === 'finished' || outcome.status === 'paused';

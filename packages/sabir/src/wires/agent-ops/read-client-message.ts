@@ -1,14 +1,12 @@
-import { BAD_REQUEST, type ErrorKind } from '../core/errors.ts';
-import { createJsonMeter } from '../core/json-limits.ts';
-import type { Loose } from '../core/loose.ts';
-import { isRole } from '../core/roles.ts';
-import type { Channel } from '../core/translator.ts';
-import { type ClientMessage, EXPIRED_ANSWER, type FileAttachment } from './protocol.ts';
+import { BAD_REQUEST, type ErrorKind } from '../../core/errors.ts';
+import { createJsonMeter } from '../../core/json-limits.ts';
+import type { Loose } from '../../core/loose.ts';
+import type { PromptFile } from './events.ts';
+import type { ClientMessage } from './protocol.ts';
 
 const MAX_ID_LENGTH = 200;
 /** A prompt with 1,000 files has about 5,000. */
 const MAX_NODES = 10_000;
-export const DEFAULT_CHANNEL: Channel = { channelType: 'web', channelId: 'default' };
 
 const isId = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH;
@@ -33,43 +31,38 @@ const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
     (content !== '' || (Array.isArray(attachments) && attachments.length > 0)),
   withdraw: ({ promptId }) => isId(promptId),
   abort: ({ turnId, promptId }) => isOptional(turnId, isId) && isOptional(promptId, isId),
-  answer: ({ questionId, answer, by }) =>
+  answer: ({ questionId, answer }) =>
     isId(questionId) &&
-    isOptional(by, isAnswerer) &&
     (typeof answer === 'boolean' || (isString(answer) && isFit(answer))),
   follow: ({ turnId, after }) => isId(turnId) && isOptional(after, Number.isSafeInteger),
   ping: () => true,
 };
 
 const MAX_ANSWER_LENGTH = 64_000;
+/** What deployed sessions send their runners for a question that expired: no person may answer with it. */
+const EXPIRED_ANSWER = '__expired__';
 
-/** That nobody has answered is for the clock to say. */
 function isFit(answer: string): boolean {
   return answer.length <= MAX_ANSWER_LENGTH && answer !== EXPIRED_ANSWER;
-}
-
-function isAnswerer(value: unknown): boolean {
-  const { userId, role } = Object(value);
-  return isString(userId) && userId !== '' && isRole(role);
 }
 
 function areFiles(value: unknown): boolean {
   return (
     Array.isArray(value) &&
     value.every(
-      (file: Partial<FileAttachment> | null) => isString(file?.mime) && isString(file?.url),
+      (file: Partial<PromptFile> | null) => isString(file?.mime) && isString(file?.url),
     )
   );
 }
 
-/** What was asked, by the ids it gave: also when it makes no sense, whoever asked can find it. */
+/** The ids in a request, also of one that makes no sense, so that its sender can tell which one was refused. */
 type About = { refused: string; promptId?: string; questionId?: string; turnId?: string };
-export type HeardMessage = { about: About } & (
+export type ReadClientMessage = { about: About } & (
   | { message: ClientMessage; problem?: undefined }
   | { problem: ErrorKind }
 );
 
-export function readClientMessage(frame: string): HeardMessage {
+export function readClientMessage(frame: string): ReadClientMessage {
   let message: Loose;
   try {
     const problem = createJsonMeter({ nodes: MAX_NODES }).push(frame);

@@ -1,64 +1,57 @@
-import type { Channel } from '../core/translator.ts';
-import type { User } from '../turns/upstream.ts';
-import type {
-  Clock,
-  SessionAgentOptions,
-  SessionLimits,
-  SessionRole,
-  SessionSocket,
-} from './options.ts';
-import type { ConnectedUser } from './protocol.ts';
+import type { Role } from '../../core/roles.ts';
+import type { Channel } from '../../core/translator.ts';
+import { type Clock, isSameChannel, type SessionLimits, type SessionSocket } from '../../sessions/index.ts';
+import type { User } from '../../turns/upstream.ts';
 
-/** Who is on a client's socket, and what they want to be told. */
+/** The user of a V2 socket, and what the socket asked for. */
 export type ClientInfo = {
   user: User;
-  role: SessionRole;
-  /** Only this channel's turns. Default: all. */
+  role: Role;
+  /** Only this channel's turns. @default all */
   channel?: Channel;
-  /**
-   * Whether it is also told what is for old clients: `chunk`, and the whole message at every
-   * change. Default true.
-   */
+  /** Whether it also gets what is for old clients: `chunk`, and the whole message at every change. @default true */
   hasSnapshots?: boolean;
-  /** How many messages it wants to be told first. Default: the session's limit. */
+  /** How many messages `init` holds. @default the session's limit */
   messages?: number;
-  /** A gateway that the session believes: it checks, and reports, what its users do. */
-  isGateway?: boolean;
+  /** Gets the size of `init`. */
+  onInit?(bytes: number): void;
 };
 
-/** A turn, and the last of its events that a client has. */
+/** A turn, by V2's name for it, and the last of its events that a client has. */
 export type Follow = { readonly turnId: string; after: number };
 
 export type Client = ClientInfo & {
-  socket: SessionSocket;
+  readonly socket: SessionSocket;
   /** Since when more waits to be sent than may, in milliseconds since 1970. */
   behindSince?: number | undefined;
-  /** The turns whose stored events it is being sent, one after the other. */
-  follows: Follow[];
-  /** What waits until it has those. */
+  /** The turns that it reads from the log, one after the other. */
+  readonly follows: Follow[];
+  /** Frames that wait until it has those. */
   held: string[];
   heldBytes: number;
 };
 
 const TOO_SLOW = 4008;
-/** How long somebody may be behind: a large message takes its time on the way. */
+/** How long a client may be behind: a large message takes its time on the way. */
 const SLOW_MS = 5_000;
-/** With more than so many times the limit unread on all sockets of a user, none of them is waited for. */
+/** With more than so many times the limit unread on all sockets of a user, the session waits for none of them. */
 const AT_MOST = 8;
 
 type ClientsOptions = {
   limits: Pick<SessionLimits, 'clientBufferBytes'>;
   clock: Clock;
-  onLimit: SessionAgentOptions['onLimit'];
+  onLimit(limit: 'clientBufferBytes'): void;
 };
 
-/** The clients of a session. A frame is encoded once, whoever it goes to. */
+export type Clients = ReturnType<typeof createClients>;
+
+/** The V2 clients of a session. A frame is encoded once, however many clients it goes to. */
 export function createClients({ limits, clock, onLimit }: ClientsOptions) {
   const clients = new Set<Client>();
 
   function send(client: Client, frame: string, turnId?: string): void {
     if (client.follows.length === 0) sendNow(client, frame);
-    // It will find this one in the storage.
+    // A client that follows the turn finds this frame in the log.
     else if (!client.follows.some((followed) => followed.turnId === turnId)) hold(client, frame);
   }
 
@@ -74,14 +67,14 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
       if (isTooSlow(client)) dismiss(client);
       else client.socket.send(frame);
     } catch {
-      // It is gone; the platform will say so.
+      // The socket is gone; the platform reports it.
     }
   }
 
-  /** Closes the socket of one that is too far behind: it reconnects and follows what it missed. */
+  /** Closes the socket of a client that is too far behind: it reconnects and follows what it missed. */
   function dismiss(client: Client): void {
     if (!clients.delete(client)) return;
-    onLimit?.('clientBufferBytes');
+    onLimit('clientBufferBytes');
     client.socket.close(TOO_SLOW, 'too far behind');
   }
 
@@ -104,10 +97,6 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
     return unread;
   }
 
-  function broadcastFrame(frame: string, channel: Channel, turnId?: string): void {
-    for (const client of clients) if (isIn(client, channel)) send(client, frame, turnId);
-  }
-
   return {
     get size() {
       return clients.size;
@@ -117,28 +106,26 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
       return false;
     },
     add: (client: Client) => void clients.add(client),
-    all: (): readonly Client[] => [...clients],
-    /** False if it was let go before. */
     remove: (client: Client) => clients.delete(client),
-    /** It was not let go. */
+    /** False once it was removed or dismissed. */
     includes: (client: Client) => clients.has(client),
     tell: (client: Client, event: object) => send(client, JSON.stringify(event)),
-    /** Also to one that is being sent the events of a turn. */
+    /** Also to one that follows a turn. */
     tellNow: sendNow,
     dismiss,
-    /** It has the events of the turns it follows: what was held back can go. */
+    /** It has the turns it followed: sends what was held back. */
     release(client: Client): void {
       const { held } = client;
       Object.assign(client, { held: [], heldBytes: 0 });
       for (const frame of held) send(client, frame);
     },
-    /** To everybody, whichever channel they follow. */
+    /** To all clients, whichever channel they read. */
     broadcast(event: object): void {
       if (clients.size === 0) return;
       const frame = JSON.stringify(event);
       for (const client of clients) send(client, frame);
     },
-    /** To everybody, what each of those who follow the same is to be told. */
+    /** To all clients, with an event for each channel that they read. */
     broadcastEach(toEvent: (client: Client) => object): void {
       const frames = new Map<string, string>();
       for (const client of clients) {
@@ -148,21 +135,20 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
         send(client, frame);
       }
     },
-    /** To those who follow the channel. */
-    broadcastIn: (event: object, channel: Channel) =>
-      broadcastFrame(JSON.stringify(event), channel),
-    broadcastFrame,
-    /** To those of them who are told in the old way. */
+    /** To the clients of a channel. `turnId` is the turn that the event is of, if its place is in the log. */
+    broadcastIn(event: object, channel: Channel, turnId?: string): void {
+      let frame: string | undefined;
+      for (const client of clients) {
+        if (!isIn(client, channel)) continue;
+        frame ??= JSON.stringify(event);
+        send(client, frame, turnId);
+      }
+    },
+    /** To the old clients of a channel. */
     broadcastSnapshot(frame: string, channel: Channel): void {
       for (const client of clients) {
         if (client.hasSnapshots !== false && isIn(client, channel)) send(client, frame);
       }
-    },
-    has: (userId: string) => [...clients].some(({ user }) => user.id === userId),
-    users(): ConnectedUser[] {
-      const users = new Map<string, ConnectedUser>();
-      for (const { user } of clients) users.set(user.id, toConnectedUser(user));
-      return [...users.values()];
     },
     closeAll(code: number, reason: string): void {
       for (const { socket } of clients) {
@@ -177,13 +163,7 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
   };
 }
 
-export type Clients = ReturnType<typeof createClients>;
-
+/** Whether a client reads this channel. */
 export function isIn({ channel }: Pick<ClientInfo, 'channel'>, place: Channel): boolean {
-  if (!channel) return true;
-  return channel.channelType === place.channelType && channel.channelId === place.channelId;
-}
-
-export function toConnectedUser({ id, name }: User): ConnectedUser {
-  return typeof name === 'string' ? { id, name } : { id };
+  return !channel || isSameChannel(channel, place);
 }

@@ -1,0 +1,379 @@
+import type { AuditEvent } from '../../core/audit.ts';
+import { BODY_TOO_LARGE, LOG_FAILED, SabirError } from '../../core/errors.ts';
+import type { Role } from '../../core/roles.ts';
+import { toSafeLogger } from '../../core/safe-logger.ts';
+import type { Logger } from '../../core/translator.ts';
+import {
+  type Clock,
+  checkMayWrite,
+  type Done,
+  nameOf,
+  type PromptInfo,
+  type QueuedPrompt,
+  type Session,
+  type SessionLimits,
+  type SessionNotice,
+  type SessionSocket,
+  type SocketEvents,
+  systemClock,
+} from '../../sessions/index.ts';
+import {
+  type ClientMessage,
+  type RefusalEvent,
+  SESSION_TYPES,
+  type StatusEvent,
+} from '../../wires/agent-ops/protocol.ts';
+import { type ReadClientMessage, readClientMessage } from '../../wires/agent-ops/read-client-message.ts';
+import { type Client, type ClientInfo, createClients, isIn } from './clients.ts';
+import { createFeed, type Feed } from './feed.ts';
+import { createFollows } from './follows.ts';
+import { toClientInit, toMessage, toQueueState } from './init.ts';
+
+export type { ClientInfo } from './clients.ts';
+
+export type V2SocketsOptions = {
+  clock?: Clock;
+  /** A user has prompted, stopped, answered or withdrawn, or was refused. */
+  onAudit?(event: Omit<AuditEvent, 'at'>): void;
+  onLimit?(limit: keyof SessionLimits): void;
+  logger?: Logger;
+};
+
+type MessageOf<Type> = Extract<ClientMessage, { type: Type }>;
+
+/** The messages that change something, as an audit names them. */
+const ACTIONS: ReadonlyMap<string, AuditEvent['action']> = new Map<string, AuditEvent['action']>([
+  ['prompt', 'prompt'],
+  ['withdraw', 'withdraw'],
+  ['abort', 'stop'],
+  ['answer', 'answer'],
+]);
+
+/** What a viewer may send. */
+const HARMLESS: ReadonlySet<string> = new Set(['ping', 'follow']);
+
+/** The V2 sockets of one session: deployed Agent Ops clients, and others that want a session and not only a chat. */
+export class V2Sockets {
+  #session: Session;
+  #options: V2SocketsOptions;
+  #logger;
+  #clients;
+  #follows;
+  #feed: Feed | undefined;
+  /** Notices that wait until the clients have all of the turn that has ended. */
+  #held: SessionNotice[] = [];
+  #unsubscribe;
+  #isClosed = false;
+
+  constructor(session: Session, options: V2SocketsOptions = {}) {
+    this.#session = session;
+    this.#options = options;
+    this.#logger = toSafeLogger(options.logger);
+    const { clock = systemClock } = options;
+    this.#clients = createClients({
+      limits: session.limits,
+      clock,
+      onLimit: (limit) => options.onLimit?.(limit),
+    });
+    this.#follows = createFollows({
+      session,
+      clients: this.#clients,
+      clock,
+      positionOf: (turnId) => (this.#feed?.prompt.turnId === turnId ? this.#feed.position : 0),
+    });
+    this.#unsubscribe = session.subscribe((notice) => this.#take(notice));
+  }
+
+  get size(): number {
+    return this.#clients.size;
+  }
+
+  /** Whether a V2 client reads the turn that runs. */
+  get isWatching(): boolean {
+    return this.#clients.size > 0;
+  }
+
+  /** A client's socket was accepted. Its messages, and its end, are to be given to what is returned. */
+  connect(socket: SessionSocket, info: ClientInfo): SocketEvents {
+    const client: Client = { ...info, socket, follows: [], held: [], heldBytes: 0 };
+    let leave: (() => void) | undefined;
+    let isGone = false;
+    // One message after the other, and none before `init`.
+    let last: Promise<void> = this.#welcome(client).then(
+      (entered) => {
+        leave = entered;
+        if (isGone) leave();
+      },
+      (error: unknown) => {
+        this.#logger?.error?.('a client could not be shown its session', { error: nameOf(error) });
+        socket.close(1011, 'the session is out of order');
+      },
+    );
+    return {
+      message: (frame) => {
+        last = last.then(() => this.#receive(client, frame));
+      },
+      close: () => {
+        isGone = true;
+        this.#clients.remove(client);
+        leave?.();
+        leave = undefined;
+      },
+    };
+  }
+
+  /** Shows a newcomer the session as it stands; what follows comes to all. */
+  async #welcome(client: Client): Promise<() => void> {
+    if (this.#isClosed) {
+      client.socket.close(1001, 'the session is closing');
+      return () => undefined;
+    }
+    await this.#ensureFeed()?.ready;
+    const session = this.#session;
+    // Presence first, so that `init` counts the newcomer; the others are notified, the newcomer is not yet a client.
+    const leave = session.people.enter(client.user, client.role);
+    const maxMessageBytes = this.#maxMessageBytes(client.role);
+    const init = toClientInit(client, { session, feed: this.#feed, maxMessageBytes });
+    const frame = JSON.stringify(init);
+    client.onInit?.(frame.length);
+    this.#clients.add(client);
+    this.#clients.tellNow(client, frame);
+    return leave;
+  }
+
+  /** Reads the turn that runs for as long as there are clients. */
+  #ensureFeed(): Feed | undefined {
+    const { running, log } = this.#session;
+    if (this.#feed || !running) return this.#feed;
+    const feed: Feed = createFeed({
+      log,
+      prompt: running,
+      clients: this.#clients,
+      onEnd: () => this.#endFeed(feed),
+    });
+    this.#feed = feed;
+    return feed;
+  }
+
+  #endFeed(feed: Feed): void {
+    if (this.#feed !== feed) return;
+    const isOver = this.#session.running?.turnId !== feed.prompt.turnId;
+    if (!isOver) return;
+    this.#feed = undefined;
+    for (const notice of this.#held.splice(0)) this.#take(notice);
+  }
+
+  #take(notice: SessionNotice): void {
+    if (this.#feed && (notice.type === 'ended' || this.#held.length > 0)) {
+      this.#held.push(notice);
+      if (notice.type === 'ended') void this.#feed.done.then(() => this.#endFeed(this.#feed as Feed));
+    } else if (this.#clients.size > 0) this.#show(notice);
+  }
+
+  #show(notice: SessionNotice): void {
+    const clients = this.#clients;
+    const session = this.#session;
+    switch (notice.type) {
+      case 'asked':
+        clients.broadcastIn({ type: 'message', data: toMessage(notice.message) }, notice.message);
+        break;
+      case 'begun':
+        this.#ensureFeed();
+        break;
+      case 'ended': {
+        const { messageId: turnId, promptId, channelType, channelId } = notice.prompt;
+        const about = { turnId, promptId, channelType, channelId };
+        clients.broadcastIn({ type: 'agentStatus', status: 'idle', ...about }, notice.prompt);
+        break;
+      }
+      case 'idle':
+        clients.broadcast({ type: 'status', data: { runnerBusy: false } } satisfies StatusEvent);
+        break;
+      case 'queued':
+        clients.broadcastIn(this.#toStanding(notice.prompt), notice.prompt);
+        this.#showQueue();
+        break;
+      case 'dequeued': {
+        const { promptId, messageId: turnId } = notice.prompt;
+        const remaining = session.queue.size;
+        const data = { promptDequeued: true, remaining, promptId, turnId };
+        clients.broadcastIn({ type: 'status', data } satisfies StatusEvent, notice.prompt);
+        this.#showQueue();
+        break;
+      }
+      case 'withdrawn': {
+        const { promptId, messageId: turnId, excerpt: content } = notice.prompt;
+        const data = { promptId, turnId, content };
+        clients.broadcastIn({ type: 'queue.withdrawn', data }, notice.prompt);
+        this.#showQueue();
+        break;
+      }
+      case 'runner': {
+        const data = { runnerConnected: notice.isConnected };
+        clients.broadcast({ type: 'status', data } satisfies StatusEvent);
+        break;
+      }
+      case 'joined':
+      case 'left': {
+        const { id: userId, name } = notice.user;
+        const userDetails = { id: userId, ...(typeof name === 'string' && { name }) };
+        const connectedUsers = session.people.users();
+        clients.broadcast({ type: `user.${notice.type}`, userId, userDetails, connectedUsers });
+        break;
+      }
+      case 'event':
+        if (!SESSION_TYPES.has(notice.event.type)) clients.broadcast(notice.event);
+    }
+  }
+
+  #showQueue(): void {
+    const all = toQueueState(this.#session);
+    const { queueReason } = this.#session;
+    this.#clients.broadcastEach((client) => {
+      const queue = all.filter((prompt) => isIn(client, prompt));
+      return { type: 'queue.state', data: { pending: queue.at(-1) ?? null, queue, queueReason } };
+    });
+  }
+
+  #toStanding(prompt: QueuedPrompt): StatusEvent {
+    const { promptId, messageId: turnId } = prompt;
+    const { queue, queueReason } = this.#session;
+    const queuePosition = queue.positionOf(prompt);
+    return {
+      type: 'status',
+      data: { promptQueued: true, queuePosition, queueReason, promptId, turnId },
+    };
+  }
+
+  async #receive(client: Client, frame: string): Promise<void> {
+    // A client that was dismissed may still send.
+    if (this.#isClosed || !this.#clients.includes(client)) return;
+    const read = this.#read(client, frame);
+    try {
+      if (read.problem) throw new SabirError(read.problem);
+      if (!HARMLESS.has(read.message.type)) checkMayWrite(client.role);
+      this.#report(client, read.message.type, await this.#do(client, read.message, frame.length));
+    } catch (error) {
+      const { code } = this.#refuse(client, read.about, error);
+      const { refused, promptId: _, turnId: __, ...ids } = read.about;
+      this.#report(client, refused, { ...ids, code });
+    }
+  }
+
+  /** Platforms may check the length before this; here it is checked before the frame is parsed. */
+  #read({ role }: Client, frame: string): ReadClientMessage {
+    if (frame.length <= this.#maxMessageBytes(role)) return readClientMessage(frame);
+    this.#options.onLimit?.(role === 'viewer' ? 'viewerMessageBytes' : 'promptBytes');
+    return { about: { refused: '' }, problem: BODY_TOO_LARGE };
+  }
+
+  #maxMessageBytes(role: Role): number {
+    const { viewerMessageBytes, promptBytes } = this.#session.limits;
+    return role === 'viewer' ? viewerMessageBytes : promptBytes;
+  }
+
+  /** What was done, if it is something to report. */
+  async #do(client: Client, message: ClientMessage, bytes: number): Promise<Done | undefined> {
+    const session = this.#session;
+    switch (message.type) {
+      case 'prompt':
+        return this.#prompt(client, message, bytes);
+      case 'withdraw':
+        return session.withdraw(session.find('promptId', message.promptId, client), client);
+      case 'abort':
+        return this.#abort(client, message);
+      case 'answer':
+        return session.answer(message.questionId, message.answer, client);
+      case 'follow': {
+        const { turnId, after = 0 } = message;
+        await this.#follows.add(client, session.find('messageId', turnId, client), after);
+        break;
+      }
+      case 'ping':
+        this.#clients.tell(client, { type: 'pong' });
+    }
+    return undefined;
+  }
+
+  #prompt(client: Client, message: MessageOf<'prompt'>, bytes: number): Done | undefined {
+    const { content, model, turnId: messageId, attachments = [], type: _, ...rest } = message;
+    const files = attachments.map(({ mime, url, filename }) => ({
+      url,
+      mediaType: mime,
+      ...(filename !== undefined && { filename }),
+    }));
+    const { prompt, isNew } = this.#session.prompt(
+      {
+        ...rest,
+        text: content,
+        attachments: files,
+        ...(messageId !== undefined && { messageId }),
+        body: model === undefined ? {} : { model },
+        bytes,
+      },
+      client,
+    );
+    if (isNew) return { turnId: prompt.turnId };
+    this.#tellStanding(client, prompt);
+    return undefined;
+  }
+
+  /** For a client that sends a prompt again, or stops one that is over: what has become of it. */
+  #tellStanding(client: Client, prompt: PromptInfo): void {
+    const { promptId, messageId: turnId, status, outcome } = prompt;
+    const queued = this.#session.queue.find(promptId);
+    if (queued) this.#clients.tell(client, this.#toStanding(queued));
+    else if (outcome === 'withdrawn') {
+      this.#clients.tell(client, { type: 'queue.withdrawn', data: { promptId, turnId } });
+    } else {
+      const data = { promptKnown: promptId, turnId, turnStatus: status };
+      this.#clients.tell(client, { type: 'status', data });
+    }
+  }
+
+  async #abort(client: Client, { turnId, promptId }: MessageOf<'abort'>): Promise<Done | undefined> {
+    const session = this.#session;
+    const id = turnId ?? session.running?.messageId;
+    if (promptId === undefined && id === undefined) return undefined;
+    const prompt =
+      promptId === undefined
+        ? session.find('messageId', id as string, client)
+        : session.find('promptId', promptId, client);
+    const done = await session.stop(prompt, client);
+    if (!done) this.#tellStanding(client, prompt);
+    return done;
+  }
+
+  #report(client: Client, type: string, done: (Done & { code?: AuditEvent['code'] }) | undefined): void {
+    const action = ACTIONS.get(type);
+    if (!action || !done) return;
+    const { user, role } = client;
+    const { sessionId } = this.#session;
+    const outcome = done.code === undefined ? 'accepted' : 'refused';
+    this.#options.onAudit?.({ action, outcome, userId: user.id, role, sessionId, ...done, via: 'socket' });
+  }
+
+  #refuse(
+    client: Client,
+    about: Omit<RefusalEvent, 'type' | 'code' | 'error'>,
+    error: unknown,
+  ): SabirError {
+    const known = error instanceof SabirError ? error : new SabirError(LOG_FAILED);
+    if (known !== error) {
+      const { sessionId } = this.#session;
+      this.#logger?.error?.('a request failed', { sessionId, error: nameOf(error) });
+    }
+    const { code, userMessage } = known;
+    this.#clients.tell(client, { type: 'error', ...about, code, error: userMessage });
+    return known;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#unsubscribe();
+    this.#feed?.close();
+    this.#clients.closeAll(1001, 'the session is closing');
+  }
+}
+

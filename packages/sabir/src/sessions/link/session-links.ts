@@ -1,0 +1,256 @@
+import type { AuditEvent } from '../../core/audit.ts';
+import { LOG_FAILED, SabirError } from '../../core/errors.ts';
+import { isObject } from '../../core/loose.ts';
+import { NO_LONGER_NEEDED } from '../../core/no-longer-needed.ts';
+import type { Role } from '../../core/roles.ts';
+import type { Channel, Logger } from '../../core/translator.ts';
+import { systemClock } from '../clock.ts';
+import { nameOf } from '../guard.ts';
+import type { Clock, SessionLimits, SessionSocket, SocketEvents } from '../options.ts';
+import { toUIMessage } from '../records.ts';
+import type { Session } from '../session.ts';
+import type { PromptInfo } from '../storage.ts';
+import {
+  LINK_PROTOCOL,
+  type LinkEvent,
+  type LinkRequest,
+  readLinkRequest,
+} from './protocol.ts';
+import type { User } from '../../turns/upstream.ts';
+
+/** The user that a gateway has connected for, with the role that it granted. */
+export type GatewayInfo = { user: User; role: Role };
+
+export type SessionLinksOptions = {
+  clock?: Clock;
+  onAudit?(event: Omit<AuditEvent, 'at'>): void;
+  onLimit?(limit: keyof SessionLimits): void;
+  logger?: Logger;
+};
+
+type RequestOf<Type> = Extract<LinkRequest, { type: Type }>;
+
+/** A turn that a gateway follows. */
+type Following = { readonly prompt: PromptInfo; readonly stop: AbortController; position: number };
+
+/** How much of a turn is read from the log at once, and how much may wait to leave before more is read. */
+const PIECE_BYTES = 256_000;
+const MOST_WAITING_BYTES = 8_000_000;
+const RETRY_MS = 20;
+
+/**
+ * The gateways elsewhere that are connected to one session. Each connection is for one user. A gateway is trusted: it has
+ * checked who its user is, and reports what its users do.
+ */
+export class SessionLinks {
+  #session: Session;
+  #options: SessionLinksOptions;
+  #links = new Set<Link>();
+  #unsubscribe;
+
+  constructor(session: Session, options: SessionLinksOptions = {}) {
+    this.#session = session;
+    this.#options = options;
+    this.#unsubscribe = session.subscribe(() => {
+      for (const link of this.#links) link.showQueue();
+    });
+  }
+
+  connect(socket: SessionSocket, info: GatewayInfo): SocketEvents {
+    const link = new Link(this.#session, socket, info, this.#options);
+    const leave = this.#session.people.enter(info.user, info.role);
+    this.#links.add(link);
+    return {
+      message: (frame) => link.receive(frame),
+      close: () => {
+        this.#links.delete(link);
+        link.close();
+        leave();
+      },
+    };
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    for (const link of this.#links) link.close(1001, 'the session is closing');
+    this.#links.clear();
+  }
+}
+
+/** One connection of a gateway. */
+class Link {
+  #session: Session;
+  #socket: SessionSocket;
+  #info: GatewayInfo;
+  #options: SessionLinksOptions;
+  /** By turn id. */
+  #following = new Map<string, Following>();
+
+  constructor(
+    session: Session,
+    socket: SessionSocket,
+    info: GatewayInfo,
+    options: SessionLinksOptions,
+  ) {
+    this.#session = session;
+    this.#socket = socket;
+    this.#info = info;
+    this.#options = options;
+    const { promptBytes: maxMessageBytes } = session.limits;
+    const channels = session.storage.channels();
+    this.#send({ type: 'init', protocol: LINK_PROTOCOL, maxMessageBytes, channels });
+  }
+
+  #send(event: LinkEvent): void {
+    try {
+      this.#socket.send(JSON.stringify(event));
+    } catch {
+      // The socket is gone; the platform reports it.
+    }
+  }
+
+  receive(frame: string): void {
+    const request = readLinkRequest(parse(frame));
+    switch (request?.type) {
+      case 'prompt':
+        this.#prompt(request, frame.length);
+        break;
+      case 'stop':
+        void this.#attempt(() => this.#stop(request.turnId));
+        break;
+      case 'answer':
+        void this.#attempt(() => this.#answer(request));
+        break;
+      case 'release':
+        this.#release(request.turnId);
+        break;
+      case 'history': {
+        const { id, channel } = request;
+        void this.#attempt(async () => {
+          this.#send({ type: 'history', id, messages: historyOf(this.#session, channel) });
+        });
+        break;
+      }
+      case 'ping':
+        this.#send({ type: 'pong' });
+    }
+  }
+
+  #prompt(request: RequestOf<'prompt'>, bytes: number): void {
+    const { type: _, turnId, channel, after, ...asked } = request;
+    try {
+      const { prompt } = this.#session.prompt(
+        { ...asked, ...channel, promptId: turnId, turnId, bytes },
+        this.#info,
+      );
+      this.#send({ type: 'accepted', turnId });
+      void this.#follow(prompt, after);
+    } catch (error) {
+      const { code, userMessage } = this.#toError(error);
+      this.#send({ type: 'refused', turnId, code, error: userMessage });
+    }
+  }
+
+  async #follow(prompt: PromptInfo, after: number): Promise<void> {
+    const { turnId } = prompt;
+    this.#release(turnId);
+    const following: Following = { prompt, stop: new AbortController(), position: 0 };
+    this.#following.set(turnId, following);
+    this.showQueue();
+    try {
+      const hasBegun =
+        prompt.outcome !== 'withdrawn' && (await this.#session.whenBegun(prompt));
+      if (following.stop.signal.aborted) return;
+      if (!hasBegun) this.#send({ type: 'withdrawn', turnId });
+      else if (!(await this.#pump(following, after))) this.#send({ type: 'gone', turnId });
+    } catch (error) {
+      this.#toError(error);
+      this.#send({ type: 'gone', turnId });
+    } finally {
+      if (this.#following.get(turnId) === following) this.#following.delete(turnId);
+    }
+  }
+
+  /** True if the turn's end was sent, or the gateway needs no more of it. */
+  async #pump({ prompt, stop }: Following, after: number): Promise<boolean> {
+    const { turnId } = prompt;
+    const { clock = systemClock } = this.#options;
+    for await (const batch of this.#session.log.read(turnId, after, stop.signal, PIECE_BYTES)) {
+      const last = batch.at(-1);
+      if (!last) continue;
+      const chunks = batch.map(({ chunk }) => chunk);
+      this.#send({ type: 'chunks', turnId, seq: last.seq, chunks });
+      if (last.chunk.type === 'finish') return true;
+      while ((this.#socket.bufferedAmount ?? 0) > MOST_WAITING_BYTES && !stop.signal.aborted) {
+        await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
+      }
+    }
+    return stop.signal.aborted;
+  }
+
+  /** Sends the places in the queue that have changed. */
+  showQueue(): void {
+    const { queue, queueReason } = this.#session;
+    for (const following of this.#following.values()) {
+      const place = queue.positionOf(following.prompt);
+      // While the agent is only being started, no prompt is in front of the first.
+      const position = queueReason === 'waking' ? Math.max(0, place - 1) : place;
+      if (position === following.position) continue;
+      following.position = position;
+      this.#send({ type: 'queue', turnId: following.prompt.turnId, position });
+    }
+  }
+
+  async #stop(turnId: string): Promise<void> {
+    const prompt = this.#session.storage.promptInfo('turnId', turnId);
+    if (prompt) await this.#session.stop(prompt, this.#info, 'stopped by the user');
+  }
+
+  async #answer({ questionId, answer, by }: RequestOf<'answer'>): Promise<void> {
+    const member = by ? { user: { id: by.userId }, role: by.role } : this.#info;
+    await this.#session.answer(questionId, answer, member);
+  }
+
+  #release(turnId: string): void {
+    this.#following.get(turnId)?.stop.abort(NO_LONGER_NEEDED);
+    this.#following.delete(turnId);
+  }
+
+  async #attempt(run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      this.#toError(error);
+    }
+  }
+
+  #toError(error: unknown): SabirError {
+    if (error instanceof SabirError) return error;
+    const { sessionId } = this.#session;
+    this.#options.logger?.error?.('a request of a gateway failed', {
+      sessionId,
+      error: nameOf(error),
+    });
+    return new SabirError(LOG_FAILED);
+  }
+
+  close(code?: number, reason?: string): void {
+    for (const turnId of [...this.#following.keys()]) this.#release(turnId);
+    if (code !== undefined) this.#socket.close(code, reason);
+  }
+}
+
+/** What was said in a channel, without the answer that is being written. */
+export function historyOf({ storage, limits }: Session, channel: Channel) {
+  const { initMessages: limit, initBytes: maxBytes } = limits;
+  return storage.messages({ channel, limit, maxBytes }).map(toUIMessage);
+}
+
+function parse(frame: string): unknown {
+  try {
+    const value: unknown = JSON.parse(frame);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,59 @@
+import type { UIMessage, UIMessagePart } from '../core/message.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import type { Channel } from '../core/translator.ts';
+import type { PromptInfo, StoredMessage, StoredPrompt } from './storage.ts';
+
+/** What the log knows a session as. Ids that look like the keys of other routes are told apart from them. */
+export function sessionKeyOf(sessionId: string): string {
+  return sessionId.startsWith('[') ? JSON.stringify(['sessions', sessionId]) : sessionId;
+}
+
+/** In a session the channel is the conversation: its turns are kept under it. */
+export function channelKeyOf({ channelType, channelId }: Channel): string {
+  return JSON.stringify([channelType, channelId]);
+}
+
+export function isSameChannel(one: Channel, other: Channel): boolean {
+  return one.channelType === other.channelType && one.channelId === other.channelId;
+}
+
+export function toUserMessage(prompt: StoredPrompt, createdAt: number): StoredMessage {
+  const { promptId, text, attachments, authorId, authorName, channelType, channelId } = prompt;
+  const words: UIMessagePart[] = text === '' ? [] : [{ type: 'text', text }];
+  return {
+    id: promptId,
+    role: 'user',
+    parts: [...words, ...attachments.map((file) => ({ type: 'file' as const, ...file }))],
+    createdAt,
+    authorId,
+    ...(authorName !== undefined && { authorName }),
+    channelType,
+    channelId,
+  };
+}
+
+/** A message tells why its turn failed: the `error` chunk reaches only those who watch. */
+export function toStoredAnswer(
+  message: UIMessage,
+  prompt: PromptInfo,
+  outcome: TurnOutcome,
+): StoredMessage {
+  const { promptId, messageId, channelType, channelId, startedAt, askedAt } = prompt;
+  const reason = outcome.status === 'failed' ? outcome.message : undefined;
+  const metadata = { ...(message.metadata as object | undefined), ...(reason && { reason }) };
+  return {
+    ...message,
+    id: messageId,
+    role: 'assistant',
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+    createdAt: startedAt ?? askedAt,
+    channelType,
+    channelId,
+    promptId,
+  };
+}
+
+export function toUIMessage(stored: StoredMessage): UIMessage {
+  const { id, role, parts, metadata } = stored;
+  return { id, role, parts, ...(metadata !== undefined && { metadata }) };
+}

@@ -1,0 +1,375 @@
+import type { AuditEvent } from '../core/audit.ts';
+import { toDecision } from '../core/decision.ts';
+import {
+  MAY_NOT_ANSWER,
+  MAY_ONLY_WATCH,
+  NOT_FOUND,
+  NOT_QUEUED,
+  PROMPT_TAKEN,
+  QUESTION_ANSWERED,
+  QUESTION_EXPIRED,
+  QUEUE_FULL,
+  SabirError,
+  SESSION_FULL,
+  SHUTTING_DOWN,
+} from '../core/errors.ts';
+import { createId } from '../core/id.ts';
+import { isAtLeast, mayAnswer, type Role } from '../core/roles.ts';
+import { toSafeLogger } from '../core/safe-logger.ts';
+import type { Channel } from '../core/translator.ts';
+import type { SessionEvent } from '../turns/agent.ts';
+import type { OrphanedTurn, TurnInfo, TurnLog } from '../turns/log.ts';
+import { hasExpired } from '../turns/question.ts';
+import type { AskedQuestion } from '../turns/turn-progress.ts';
+import type { Attachment, User } from '../turns/upstream.ts';
+import { createAgentHosts } from './agent-hosts.ts';
+import { systemClock } from './clock.ts';
+import { createGuard } from './guard.ts';
+import { createLocalHost, type LocalHost } from './local-host.ts';
+import {
+  DEFAULT_LIMITS,
+  DEFAULT_TIMING,
+  type SessionLimits,
+  type SessionNotice,
+  type SessionOptions,
+  type SessionSocket,
+  type SocketEvents,
+} from './options.ts';
+import { createPeople } from './people.ts';
+import { channelKeyOf, isSameChannel } from './records.ts';
+import { createRunnerHost } from './runner-host.ts';
+import { SessionTurns } from './session-turns.ts';
+import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
+
+export const DEFAULT_CHANNEL: Channel = { channelType: 'web', channelId: 'default' };
+
+/** A user in a session, with what they may do. */
+export type Member = {
+  user: User;
+  role: Role;
+  /** Only this channel is theirs. @default all */
+  channel?: Channel;
+};
+
+export type PromptRequest = Partial<Channel> & {
+  /** The id of the user's message. The same one sent again is not asked again. @default a new id */
+  promptId?: string;
+  /** @default a new id */
+  turnId?: string;
+  /** The id of the answer's message. @default a new id */
+  messageId?: string;
+  text: string;
+  attachments?: Attachment[];
+  body?: Record<string, unknown>;
+  traceparent?: string;
+  /** What the request takes, for the limits. */
+  bytes: number;
+};
+
+/** What was done, for an audit: undefined where nothing was. */
+export type Done = Pick<AuditEvent, 'turnId' | 'questionId' | 'approved'>;
+
+/** Limits of what a session keeps, rather than of what waits. */
+const IN_STORAGE: ReadonlySet<string> = new Set(['sessionBytes', 'channels']);
+/** A question of one of so many turns that ended last gets an answer that says so. */
+const MOST_RECENT = 16;
+
+/**
+ * One session: people, a queue, a history, and turns one after another. It knows no platform and no wire: clock, storage,
+ * log and sockets are handed in, and those who show the session to people subscribe to it and read the log.
+ */
+export class Session {
+  readonly sessionId: string;
+  readonly storage: SessionStorage;
+  readonly log: TurnLog;
+  readonly limits: SessionLimits;
+  readonly people;
+  /** What the agent reported of its models, for those who come later. */
+  models: unknown;
+  #options: SessionOptions;
+  #clock;
+  #turns: SessionTurns;
+  #runner;
+  #local: LocalHost | undefined;
+  #subscribers = new Set<(notice: SessionNotice) => void>();
+  /** The turns that ended last, by their ids. */
+  #recent: string[] = [];
+  #guard;
+  #isDraining = false;
+  #isClosed = false;
+
+  constructor(options: SessionOptions) {
+    const { sessionId, storage, log, clock = systemClock, agent } = options;
+    const logger = toSafeLogger(options.logger);
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    const timing = { ...DEFAULT_TIMING, ...options.timing };
+    this.sessionId = sessionId;
+    this.storage = storage;
+    this.log = log;
+    this.limits = limits;
+    this.#options = options;
+    this.#clock = clock;
+    const guard = createGuard(sessionId, logger);
+    this.#guard = guard;
+    const notify = (notice: SessionNotice) => this.#notify(notice);
+    const onEvent = (event: SessionEvent) => this.#emit(event);
+    const onLimit = (limit: keyof SessionLimits) => options.onLimit?.(limit);
+    this.people = createPeople({ storage, clock, notify });
+    const onReady = () => hosts.onReady();
+    this.#runner = createRunnerHost({
+      sessionId,
+      clock,
+      guard,
+      timing,
+      limits,
+      runnerOf: (turnId) => storage.promptInfo('turnId', turnId)?.runnerId,
+      setRunner: (turnId, runnerId) => {
+        const prompt = storage.promptInfo('turnId', turnId);
+        if (prompt) storage.updatePrompt(prompt.promptId, { runnerId });
+      },
+      onReady,
+      onConnection: (isConnected) => notify({ type: 'runner', isConnected }),
+      onEvent,
+      onLimit,
+      logger,
+    });
+    const hosts = createAgentHosts({
+      runner: this.#runner,
+      ...(agent && {
+        local: () => {
+          this.#local = createLocalHost({ sessionId, agent, timing, onReady, onEvent, logger });
+          return this.#local;
+        },
+      }),
+      onWanted: () => options.onRunnerWanted?.(),
+    });
+    const { errorText } = options;
+    this.#turns = new SessionTurns({
+      sessionId,
+      storage,
+      log,
+      hosts,
+      clock,
+      guard,
+      timing,
+      limits,
+      notify,
+      onLimit,
+      errorText,
+      logger,
+    });
+  }
+
+  /** The prompt whose turn runs. */
+  get running(): PromptInfo | undefined {
+    return this.#turns.running;
+  }
+
+  get queue() {
+    return this.#turns.queue;
+  }
+
+  get queueReason(): 'busy' | 'waking' {
+    return this.#turns.queueReason;
+  }
+
+  get isRunnerConnected(): boolean {
+    return this.#runner.isConnected || this.#local !== undefined;
+  }
+
+  /** Nothing runs and nothing waits. */
+  get isIdle(): boolean {
+    return this.#turns.isIdle;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Gives the function that ends the subscription. */
+  subscribe(subscriber: (notice: SessionNotice) => void): () => void {
+    this.#subscribers.add(subscriber);
+    return () => void this.#subscribers.delete(subscriber);
+  }
+
+  #notify(notice: SessionNotice): void {
+    if (notice.type === 'ended') {
+      this.#recent = [notice.prompt.turnId, ...this.#recent].slice(0, MOST_RECENT);
+    }
+    for (const subscriber of this.#subscribers) this.#guard(() => subscriber(notice));
+  }
+
+  #emit(event: SessionEvent): void {
+    if (event.type === 'models') this.models = event.models;
+    this.#notify({ type: 'event', event });
+  }
+
+  /** Whether the turn of this prompt has begun in the log; false if it was withdrawn before that. */
+  whenBegun(prompt: PromptInfo): Promise<boolean> {
+    return this.#turns.whenBegun(prompt);
+  }
+
+  /** Accepts a prompt, or finds the one that was accepted before. Throws a `SabirError` where it is refused. */
+  prompt(request: PromptRequest, { user, role }: Member): { prompt: PromptInfo; isNew: boolean } {
+    checkMayWrite(role);
+    const { storage, log } = this;
+    const { promptId = createId() } = request;
+    const known = storage.promptInfo('promptId', promptId);
+    // An answer's message has an id as well: there is one message of each.
+    const isTaken = known
+      ? known.authorId !== user.id
+      : storage.promptInfo('messageId', promptId) !== undefined;
+    if (isTaken) throw new SabirError(PROMPT_TAKEN);
+    if (known) return { prompt: known, isNew: false };
+    if (this.#isDraining || this.#isClosed) throw new SabirError(SHUTTING_DOWN);
+    const channel = channelOf(request);
+    const exceeded = this.#exceededBy(user, request.bytes, channel);
+    if (exceeded) {
+      this.#options.onLimit?.(exceeded);
+      throw new SabirError(IN_STORAGE.has(exceeded) ? SESSION_FULL : QUEUE_FULL);
+    }
+    const { text, attachments = [], body = {}, traceparent, messageId = createId() } = request;
+    const { turnId = log.createTurnId(this.sessionId, channelKeyOf(channel)) } = request;
+    const isMessageTaken =
+      messageId === promptId ||
+      (['messageId', 'promptId'] as const).some((key) => storage.promptInfo(key, messageId));
+    const prompt: StoredPrompt = {
+      promptId,
+      turnId,
+      messageId: isMessageTaken ? createId() : messageId,
+      status: 'queued',
+      text,
+      attachments,
+      body,
+      ...(traceparent !== undefined && { traceparent }),
+      authorId: user.id,
+      ...(typeof user.name === 'string' && { authorName: user.name }),
+      askedAt: this.#clock.now(),
+      ...channel,
+    };
+    const isFirst = storage.bytes() === 0;
+    storage.transaction(() => {
+      if (!storage.addPrompt(prompt)) throw new SabirError(PROMPT_TAKEN);
+      if (isFirst) this.people.remember();
+    });
+    this.#turns.add(prompt, user);
+    return { prompt: storage.promptInfo('promptId', promptId) ?? prompt, isNew: true };
+  }
+
+  /** The limit that one more prompt of so many bytes would exceed. */
+  #exceededBy(user: User, bytes: number, channel: Channel): keyof SessionLimits | undefined {
+    const { queue, limits, storage } = this;
+    if (queue.size >= limits.queuedPrompts) return 'queuedPrompts';
+    if (queue.countOf(user.id) >= limits.queuedPromptsPerUser) return 'queuedPromptsPerUser';
+    if (queue.bytes + bytes > limits.queueBytes) return 'queueBytes';
+    const channels = storage.channels();
+    const isKnown = channels.some((known) => isSameChannel(channel, known));
+    if (!isKnown && channels.length >= limits.channels) return 'channels';
+    // A prompt is stored twice: as it was asked, and as a message when it is taken up.
+    const stored = storage.bytes() + queue.bytes + 2 * bytes;
+    return stored > limits.sessionBytes ? 'sessionBytes' : undefined;
+  }
+
+  /** The prompt with this id, for a member who may see its channel. */
+  find(key: 'promptId' | 'turnId' | 'messageId', id: string, { channel }: Member): PromptInfo {
+    const prompt = this.storage.promptInfo(key, id);
+    if (!prompt || (channel && !isSameChannel(prompt, channel))) throw new SabirError(NOT_FOUND);
+    return prompt;
+  }
+
+  /** Takes a prompt out of the queue. */
+  withdraw({ promptId }: PromptInfo, { user, role }: Member): Done {
+    checkMayWrite(role);
+    const queued = this.queue.find(promptId);
+    if (!queued) throw new SabirError(NOT_QUEUED);
+    // What another person has asked is theirs to take back, or an owner's.
+    if (queued.authorId !== user.id && role !== 'owner') throw new SabirError(NOT_FOUND);
+    this.#turns.withdraw(queued);
+    return { turnId: queued.turnId };
+  }
+
+  /** Stops the turn of a prompt, or withdraws the prompt if it waits. Undefined where the turn has ended. */
+  async stop(prompt: PromptInfo, member: Member, reason?: string): Promise<Done | undefined> {
+    checkMayWrite(member.role);
+    if (this.queue.find(prompt.promptId)) return this.withdraw(prompt, member);
+    const { turnId } = prompt;
+    const isTaken = await this.log.command(turnId, { type: 'stop', ...(reason && { reason }) });
+    return isTaken ? { turnId } : undefined;
+  }
+
+  /** The first answer counts. Throws where it comes too late, or is not this member's to give. */
+  async answer(questionId: string, answer: unknown, member: Member): Promise<Done> {
+    checkMayWrite(member.role);
+    const { turn, question } = await this.#findQuestion(questionId, member);
+    const { turnId } = turn;
+    if (!mayAnswer(question.answerBy, member)) throw new SabirError(MAY_NOT_ANSWER);
+    if (question.status === 'answered' || question.isAnswered) {
+      throw new SabirError(QUESTION_ANSWERED);
+    }
+    const isOver = turn.outcome || question.status !== 'open' || hasExpired(question);
+    if (isOver) throw new SabirError(QUESTION_EXPIRED);
+    const by = { userId: member.user.id, role: member.role };
+    const isTaken = await this.log.command(turnId, { type: 'answer', questionId, answer, by });
+    if (!isTaken) throw new SabirError(QUESTION_ANSWERED);
+    const { approved } = toDecision(answer);
+    return { questionId, turnId, ...(question.toolCallId !== undefined && { approved }) };
+  }
+
+  async #findQuestion(questionId: string, { channel }: Member) {
+    const { running } = this;
+    for (const turnId of [...(running ? [running.turnId] : []), ...this.#recent]) {
+      const turn = await this.log.get(turnId);
+      const question = turn?.questions.find((asked) => asked.questionId === questionId);
+      const isSeen = !channel || turn?.chatId === channelKeyOf(channel);
+      if (turn && question && isSeen) return { turn, question };
+    }
+    throw new SabirError(NOT_FOUND);
+  }
+
+  /** The open questions of the turn that runs. */
+  async openQuestions(): Promise<AskedQuestion[]> {
+    const turn: TurnInfo | undefined = this.running && (await this.log.get(this.running.turnId));
+    return turn?.questions.filter(({ status, isAnswered }) => status === 'open' && !isAnswered) ?? [];
+  }
+
+  /** A runner's socket was accepted. There is one at a time; `runnerId` tells it from others. */
+  connectRunner(socket: SessionSocket, { runnerId }: { runnerId?: string } = {}): SocketEvents {
+    return this.#runner.connect(socket, runnerId);
+  }
+
+  /** Looks after what an earlier process left. Call it when agents can be reached. */
+  recover(): Promise<void> {
+    return this.#turns.recover();
+  }
+
+  /** Goes on with a turn of this session whose process is gone; false if it is not the one that runs. */
+  adopt(orphan: OrphanedTurn, promptId: string): boolean {
+    return this.#turns.adopt(orphan, promptId);
+  }
+
+  /** Takes no more prompts; what runs goes on. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** Leaves what has not ended to the next process that opens the session. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#turns.close();
+    this.#runner.close(1001, 'the session is closing');
+    await this.#local?.close();
+    this.#subscribers.clear();
+  }
+}
+
+export function checkMayWrite(role: Role): void {
+  if (!isAtLeast(role, 'collaborator')) throw new SabirError(MAY_ONLY_WATCH);
+}
+
+function channelOf({ channelType, channelId }: Partial<Channel>): Channel {
+  return {
+    channelType: channelType ?? DEFAULT_CHANNEL.channelType,
+    channelId: channelId ?? DEFAULT_CHANNEL.channelId,
+  };
+}
