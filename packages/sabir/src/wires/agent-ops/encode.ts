@@ -7,10 +7,10 @@ import { mergeMetadata } from '../../core/merge-metadata.ts';
 import type { Usage } from '../../core/outcome.ts';
 import type { Channel } from '../../core/translator.ts';
 import type { DataState, EventOf, SourceState } from '../../sources/agent-ops/events.ts';
-import { isData, isSource } from '../../sources/agent-ops/part-shapes.ts';
 import { outcomeOf } from '../../turns/outcome-of.ts';
 import type { Say, V2Event } from './events.ts';
 import { createHeldTexts } from './held-texts.ts';
+import { toDataState, toFileState, toMetadataState, toSourceState } from './parts.ts';
 import { createQuestionEvents } from './question-events.ts';
 import { createToolUpdates } from './tool-updates.ts';
 
@@ -30,10 +30,6 @@ export type V2Encoder = {
 type Status = EventOf<'agentStatus'>['status'];
 type End = Pick<EventOf<'message.finalize'>, 'reason' | 'error' | 'code'>;
 
-/** Metadata that V2 has events for. */
-const TOLD_METADATA = ['outcome', 'reason', 'code', 'usage'];
-/** The data that carries all other metadata. */
-const METADATA_NAME = 'message-metadata';
 /** Ends that a reader of the answer should know of. V2 has no word for them. */
 const CUT_SHORT = ['length', 'content-filter', 'interrupted'];
 /** The newest client parses everything that an older one parses. */
@@ -51,9 +47,8 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   let out: V2Event[] = [];
   let isBegun = false;
   let isEnded = false;
-  let isInFirstStep = true;
   let isStepEmpty = true;
-  let shownStatus = '';
+  let shown: { status: Status; detail: string | undefined } | undefined;
   let metadata: unknown;
 
   const say: Say = (type, fields) => {
@@ -71,9 +66,8 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   });
 
   function showStatus(status: Status, detail?: string): void {
-    const key = JSON.stringify([status, detail]);
-    if (key === shownStatus) return;
-    shownStatus = key;
+    if (status === shown?.status && detail === shown.detail) return;
+    shown = { status, detail };
     say('agentStatus', { status, ...(detail !== undefined && { detail }) });
   }
 
@@ -87,10 +81,10 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   function startStep(): void {
     texts.endAll();
     calls.startStep();
-    if (isInFirstStep) isInFirstStep = false;
-    else nextStep();
+    nextStep();
   }
 
+  /** The first step begins with the message. */
   function nextStep(): void {
     if (isStepEmpty) return;
     say('message.part.step', {});
@@ -103,22 +97,12 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
     nextStep();
   }
 
-  function sayData(name: string, { id, data, transient }: Loose): void {
-    const part: DataState = {
-      name,
-      ...(typeof id === 'string' && { id }),
-      data: toJsonSafe(data),
-    };
-    if (!isData(part)) return;
-    say('message.part.data', { ...part, ...(transient === true && { transient }) });
+  function sayData(data: DataState | undefined, isTransient = false): void {
+    if (data) say('message.part.data', { ...data, ...(isTransient && { transient: true }) });
   }
 
-  function saySource({ sourceId, url, title, mediaType, filename }: Loose): void {
-    const source =
-      url === undefined ? { sourceId, mediaType, title, filename } : { sourceId, url, title };
-    const entries = Object.entries(source).filter(([, value]) => value !== undefined);
-    const said = Object.fromEntries(entries);
-    if (isSource(said)) say('message.part.source', said as unknown as SourceState);
+  function saySource(source: SourceState | undefined): void {
+    if (source) say('message.part.source', source);
   }
 
   function sayStatus({ data }: Loose): void {
@@ -138,37 +122,33 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   function end(chunk: Chunk): void {
     texts.endAll();
     calls.endAll();
-    const { usage, ...rest } = isObject(metadata) ? metadata : ({} as Loose);
+    const { usage } = isObject(metadata) ? metadata : ({} as Loose);
     if (isObject(usage)) say('usage-report', { entries: [toJsonSafe(usage) as Usage] });
-    const others = Object.entries(rest).filter(([key]) => !TOLD_METADATA.includes(key));
-    if (others.length > 0) {
-      sayData(METADATA_NAME, { id: METADATA_NAME, data: Object.fromEntries(others) });
-    }
+    sayData(toMetadataState(metadata));
     say('message.finalize', endOf(chunk, metadata));
     say('complete', {});
     isEnded = true;
   }
 
-  function read(type: string, chunk: Loose): void {
+  function read(chunk: Loose & { type: string }): void {
     begin();
+    const { type } = chunk;
     const [kind = '', verb = ''] = type.split('-');
     if (type === 'file' || type === 'reasoning-file') {
-      say('message.part.file', { url: chunk.url as string, mediaType: chunk.mediaType as string });
+      say('message.part.file', toFileState(chunk));
     } else if (kind === 'text' || kind === 'reasoning') {
       const delta = verb === 'delta' ? (chunk.delta as string) : '';
       texts.push(kind, verb, chunk.id as string, delta);
     } else if (kind === 'tool') calls.push(type, chunk);
     else if (type === 'data-question') questions.push(chunk as Chunk);
     else if (type === 'data-agent-status') sayStatus(chunk);
-    else if (kind === 'data') sayData(type.slice('data-'.length), chunk);
-    else if (kind === 'source') saySource(chunk);
+    else if (kind === 'data') sayData(toDataState(chunk), chunk.transient === true);
+    else if (kind === 'source') saySource(toSourceState(chunk));
     else if (type === 'start-step') startStep();
     else if (type === 'finish-step') texts.endAll();
     else if (type === 'reset-step') resetStep();
-    else if (type === 'custom' || type === 'steering-message') {
-      const { type: _, id, ...data } = chunk;
-      sayData(type, { id, data });
-    } else if (type === 'error') end(chunk as Chunk);
+    else if (type === 'custom' || type === 'steering-message') sayData(toDataState(chunk));
+    else if (type === 'error') end(chunk as Chunk);
     else if (type === 'start' || type === 'message-metadata') readMetadata(chunk);
     else if (type === 'finish') {
       readMetadata(chunk);
@@ -180,7 +160,7 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
     push(chunk) {
       if (isEnded || !isChunk(chunk)) return [];
       out = [];
-      read(chunk.type, chunk);
+      read(chunk);
       return out;
     },
   };
@@ -188,22 +168,17 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
 
 /** How V2 says the end that an `error` or `finish` chunk and the turn's metadata say. */
 function endOf(chunk: Chunk, metadata: unknown): End {
-  const told: Chunk[] = [{ type: 'message-metadata', messageMetadata: metadata ?? {} }, chunk];
-  const outcome = outcomeOf(told);
-  switch (outcome.status) {
-    case 'stopped':
-      return { reason: 'canceled' };
-    case 'failed':
-    case 'lost': {
-      const code = outcome.status === 'lost' ? TURN_LOST.code : outcome.code;
-      const error = chunk.type === 'error' ? chunk.errorText : undefined;
-      return { reason: 'error', ...(error && { error }), ...(code && { code }) };
-    }
-    default: {
-      const isError = chunk.type === 'finish' && chunk.finishReason === 'error';
-      return { reason: isError ? 'error' : 'end_turn' };
-    }
-  }
+  const outcome = outcomeOf([{ type: 'message-metadata', messageMetadata: metadata ?? {} }, chunk]);
+  if (outcome.status === 'stopped') return { reason: 'canceled' };
+  const error = chunk.type === 'error' ? chunk.errorText : '';
+  const hasFailed =
+    chunk.type === 'error' ||
+    outcome.status === 'failed' ||
+    outcome.status === 'lost' ||
+    (outcome.status === 'finished' && outcome.finishReason === 'error');
+  if (!hasFailed) return { reason: 'end_turn' };
+  const { code } = outcome.status === 'lost' ? TURN_LOST : (outcome as { code?: string });
+  return { reason: 'error', ...(error && { error }), ...(code && { code }) };
 }
 
 /** Whether it has what its type needs. In process a value may be `undefined`, which JSON has not. */

@@ -3,7 +3,7 @@
  * `sources/agent-ops/events.ts`, which reads the same vocabulary; the wire writes a part of it.
  */
 import type { Channel } from '../../core/translator.ts';
-import type { EventOf } from '../../sources/agent-ops/events.ts';
+import type { EventOf, MessagePart, Place } from '../../sources/agent-ops/events.ts';
 
 /** `turnId` is V2's word for the id of the answer's message, `promptId` for the id of the prompt's message. */
 export type OfTurn = { turnId: string; promptId?: string } & Partial<Channel>;
@@ -32,3 +32,28 @@ type FieldsOf<Type extends V2Type> = Without<EventOf<Type>, 'type' | 'seq' | key
 
 /** Writes one event; the encoder adds what every event of the turn carries. */
 export type Say = <Type extends V2Type>(type: Type, fields: FieldsOf<Type>) => void;
+
+/** A message of the session, in `init`, `message` and `message.updated`. */
+type KeptMessage = Place & {
+  id: string;
+  /** All text. */
+  content: string;
+  /** Seconds since 1970. */
+  createdAt: number;
+};
+
+export type AnswerMessage = KeptMessage & {
+  role: 'assistant';
+  parts: MessagePart[];
+  promptId?: string;
+};
+
+export type PromptMessage = KeptMessage & {
+  role: 'user';
+  /** Files; absent if there is none. */
+  parts?: PromptFile[];
+  authorId?: string;
+  authorName?: string;
+};
+
+export type PromptFile = { type: 'file'; mime: string; url: string; filename?: string };

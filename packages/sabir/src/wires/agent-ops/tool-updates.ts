@@ -11,9 +11,9 @@ type Call = { name: string; stage: number; step: number; preliminary?: { result:
 type End = { result: unknown } | { error: string };
 
 /** The accumulator closes a call that gave no result with the same text. */
-const NO_RESULT = 'The tool gave no result.';
+export const NO_RESULT = 'The tool gave no result.';
 const NO_TEXT = 'The tool failed.';
-const NOT_APPROVED = 'It was not approved.';
+export const NOT_APPROVED = 'It was not approved.';
 const STEP_AGAIN = 'The step was begun again.';
 
 type ToolUpdatesOptions = {
