@@ -112,7 +112,7 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   }
 
   function readMetadata({ messageMetadata, finishReason }: Loose): void {
-    metadata = mergeMetadata(metadata, messageMetadata);
+    metadata = mergeMetadata(metadata, messageMetadata && toJsonSafe(messageMetadata));
     if (CUT_SHORT.includes(finishReason as string)) {
       metadata = mergeMetadata(metadata, { finishReason });
     }
@@ -123,7 +123,7 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
     texts.endAll();
     calls.endAll();
     const { usage } = isObject(metadata) ? metadata : ({} as Loose);
-    if (isObject(usage)) say('usage-report', { entries: [toJsonSafe(usage) as Usage] });
+    if (isObject(usage)) say('usage-report', { entries: [usage as Usage] });
     sayData(toMetadataState(metadata));
     say('message.finalize', endOf(chunk, metadata));
     say('complete', {});
@@ -158,9 +158,12 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
 
   return {
     push(chunk) {
-      if (isEnded || !isChunk(chunk)) return [];
       out = [];
-      read(chunk);
+      try {
+        if (!isEnded && isChunk(chunk)) read(chunk);
+      } catch {
+        // A getter or a proxy in the chunk threw: the rest of the turn is still good.
+      }
       return out;
     },
   };

@@ -1,4 +1,5 @@
 import type { Chunk } from '../../core/chunks.ts';
+import { toJsonSafe } from '../../core/json.ts';
 import { isObject, type Loose } from '../../core/loose.ts';
 import { questionOf } from '../../turns/question.ts';
 import type { Say } from './events.ts';
@@ -25,7 +26,7 @@ export function createQuestionEvents(say: Say) {
       if (!question) return;
       const { questionId, status, answer } = question;
       if ((questions.get(questionId)?.status ?? 'open') !== 'open') return;
-      const known = ask(questionId, (chunk as Loose).data as Loose);
+      const known = ask(questionId, toJsonSafe((chunk as Loose).data) as Loose);
       known.status = status;
       if (status === 'answered') {
         const given = toV2Answer(answer);
