@@ -258,7 +258,7 @@ const isBeside = (part: Any) => /^(source-|data-)/.test(part.type) && !isQuestio
 
 /**
  * A loss of the events alone: where a text ends and the next begins, if nothing but sources and data
- * stands between them. Told of both sides, because a call that is called ends the text too.
+ * stands between them. Applies to both sides, because the arguments of an earlier call end a text too.
  */
 export function withJoinedTexts(given: unknown): unknown {
   const message = structuredClone(given) as Message;

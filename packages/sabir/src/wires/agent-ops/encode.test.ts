@@ -1,23 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import {
+  call,
+  called,
+  encode,
+  eventsOf,
+  named,
+  START,
+  TEXT,
+  text,
+  UPDATE,
+} from '../../../test/v2-events.ts';
 import type { Chunk } from '../../core/chunks.ts';
-import { createV2Encoder, type V2EncoderOptions } from './encode.ts';
 import type { V2Event } from './events.ts';
-
-const START: Chunk[] = [{ type: 'start', messageId: 't' }, { type: 'start-step' }];
-
-function encode(chunks: Chunk[], options: V2EncoderOptions = { turnId: 't' }): V2Event[] {
-  const encoder = createV2Encoder(options);
-  return chunks.flatMap((chunk) => encoder.push(chunk));
-}
-
-/** The events behind the start of a turn, without the turn's id and without what the agent is doing. */
-function said(...chunks: unknown[]): object[] {
-  const events = encode([...START, ...(chunks as Chunk[])]);
-  return events
-    .filter(({ type }) => type !== 'agentStatus' && type !== 'message.create')
-    .map(({ turnId: _, ...event }) => event);
-}
 
 const statuses = (...chunks: unknown[]) =>
   encode([...START, ...(chunks as Chunk[])]).flatMap((event) =>
@@ -25,23 +20,6 @@ const statuses = (...chunks: unknown[]) =>
       ? [event.detail === undefined ? event.status : `${event.status} ${event.detail}`]
       : [],
   );
-
-const text = (id: string, delta: string): Chunk[] => [
-  { type: 'text-start', id },
-  { type: 'text-delta', id, delta },
-  { type: 'text-end', id },
-];
-const TEXT = 'message.part.text-delta';
-const UPDATE = 'message.part.tool-update';
-const call = { callId: 'c', toolName: 'bash' };
-const named: Chunk = { type: 'tool-input-start', toolCallId: 'c', toolName: 'bash' };
-const called: Chunk = {
-  type: 'tool-input-available',
-  toolCallId: 'c',
-  toolName: 'bash',
-  input: { a: 1 },
-};
-const running = { type: UPDATE, ...call, status: 'running', args: { a: 1 } };
 
 describe('a V2 event', () => {
   it('carries the ids of the answer and of the prompt, and the channel', () => {
@@ -66,7 +44,7 @@ describe('a V2 event', () => {
 });
 
 describe('a turn that begins', () => {
-  it('is created once, also where its source said no start', () => {
+  it('is created once, also without a `start` chunk', () => {
     const isCreate = ({ type }: V2Event) => type === 'message.create';
     expect(encode([...START, ...START]).filter(isCreate)).toHaveLength(1);
     expect(encode(text('1', 'a')).filter(isCreate)).toHaveLength(1);
@@ -76,7 +54,12 @@ describe('a turn that begins', () => {
 describe('steps', () => {
   it('begin with an event, but for the first', () => {
     expect(
-      said(...text('1', 'a'), { type: 'finish-step' }, { type: 'start-step' }, ...text('2', 'b')),
+      eventsOf(
+        ...text('1', 'a'),
+        { type: 'finish-step' },
+        { type: 'start-step' },
+        ...text('2', 'b'),
+      ),
     ).toEqual([
       { type: TEXT, delta: 'a' },
       { type: 'message.part.step' },
@@ -84,13 +67,13 @@ describe('steps', () => {
     ]);
   });
 
-  it('are left out where the step before said nothing', () => {
+  it('are left out where the step before is empty', () => {
     const empty = [{ type: 'finish-step' }, { type: 'start-step' }];
-    expect(said(...empty, ...empty, ...text('1', 'a'))).toEqual([{ type: TEXT, delta: 'a' }]);
+    expect(eventsOf(...empty, ...empty, ...text('1', 'a'))).toEqual([{ type: TEXT, delta: 'a' }]);
   });
 
   it('that are begun again end their calls and go on as a new step', () => {
-    expect(said(named, { type: 'reset-step' }, ...text('1', 'a')).slice(1)).toEqual([
+    expect(eventsOf(named, { type: 'reset-step' }, ...text('1', 'a')).slice(1)).toEqual([
       { type: UPDATE, ...call, status: 'error', error: 'The step was begun again.' },
       { type: 'message.part.step' },
       { type: TEXT, delta: 'a' },
@@ -101,7 +84,7 @@ describe('steps', () => {
 describe('texts and reasoning', () => {
   it('are deltas, without empty ones', () => {
     expect(
-      said(
+      eventsOf(
         { type: 'reasoning-start', id: 'r' },
         { type: 'reasoning-delta', id: 'r', delta: 'Hm' },
         { type: 'reasoning-end', id: 'r' },
@@ -116,7 +99,7 @@ describe('texts and reasoning', () => {
   });
 
   it('that overlap are written one after the other', () => {
-    const deltas = said(
+    const deltas = eventsOf(
       { type: 'text-start', id: '1' },
       { type: 'text-delta', id: '1', delta: 'a' },
       { type: 'text-start', id: '2' },
@@ -135,93 +118,15 @@ describe('texts and reasoning', () => {
       { type: 'text-delta', id: '2', delta: 'x' },
     ];
     for (const end of [{ type: 'finish-step' }, { type: 'start-step' }, { type: 'finish' }]) {
-      expect(said(...open, end)[0]).toEqual({ type: TEXT, delta: 'x' });
+      expect(eventsOf(...open, end)[0]).toEqual({ type: TEXT, delta: 'x' });
     }
-  });
-});
-
-describe('a tool call', () => {
-  it('is pending when it is named, then running with its arguments, then completed with its result', () => {
-    expect(
-      said(named, called, { type: 'tool-output-available', toolCallId: 'c', output: [1] }),
-    ).toEqual([
-      { type: UPDATE, ...call, status: 'pending' },
-      running,
-      { type: UPDATE, ...call, status: 'completed', result: [1] },
-    ]);
-  });
-
-  it('streams its arguments until it is called', () => {
-    const delta = (inputTextDelta: string) => ({
-      type: 'tool-input-delta',
-      toolCallId: 'c',
-      inputTextDelta,
-    });
-    const type = 'message.part.tool-input-delta';
-    const [, ...events] = said(delta('{'), named, delta('{'), delta(''), delta('"a":1}'), called);
-    expect(events).toEqual([
-      { type, ...call, delta: '{' },
-      { type, ...call, delta: '"a":1}' },
-      running,
-    ]);
-    expect(said(named, called, delta('x'))).toHaveLength(2);
-  });
-
-  it('without arguments runs with none', () => {
-    expect(said({ ...called, input: null })).toEqual([{ ...running, args: {} }]);
-  });
-
-  it('shows a preliminary output as a call that runs, and ends with it if nothing follows', () => {
-    const output = { type: 'tool-output-available', toolCallId: 'c', output: 1, preliminary: true };
-    expect(said(called, output, { type: 'finish' }).slice(1, 3)).toEqual([
-      { type: UPDATE, ...call, status: 'running', result: 1 },
-      { type: UPDATE, ...call, status: 'completed', result: 1 },
-    ]);
-  });
-
-  it('fails with the text of its error, or with one that says as much', () => {
-    const fail = (errorText: string) =>
-      said(called, { type: 'tool-output-error', toolCallId: 'c', errorText })[1];
-    expect(fail('No.')).toEqual({ type: UPDATE, ...call, status: 'error', error: 'No.' });
-    expect(fail('')).toMatchObject({ error: 'The tool failed.' });
-  });
-
-  it('fails with its arguments where they were refused', () => {
-    const { input } = called as { input: unknown };
-    expect(
-      said(named, { ...called, type: 'tool-input-error', input, errorText: 'Bad.' })[1],
-    ).toEqual({ type: UPDATE, ...call, status: 'error', args: { a: 1 }, error: 'Bad.' });
-  });
-
-  it('that was denied fails with the reason that was given', () => {
-    const request = { type: 'tool-approval-request', approvalId: 'a', toolCallId: 'c' };
-    const denied = { type: 'tool-output-denied', toolCallId: 'c' };
-    const answer = { type: 'tool-approval-response', approvalId: 'a', approved: false };
-    const error = (...chunks: unknown[]) => said(called, request, ...chunks, denied)[1];
-    expect(error({ ...answer, reason: 'Too late.' })).toMatchObject({ error: 'Too late.' });
-    expect(error(answer)).toMatchObject({ status: 'error', error: 'It was not approved.' });
-  });
-
-  it('that is open when the turn ends fails', () => {
-    expect(said(called, { type: 'finish' })[1]).toEqual({
-      type: UPDATE,
-      ...call,
-      status: 'error',
-      error: 'The tool gave no result.',
-    });
-  });
-
-  it('says nothing more when it is over, and nothing if it is unknown', () => {
-    const output = { type: 'tool-output-available', toolCallId: 'c', output: 1 };
-    expect(said(called, output, output, called, named)).toHaveLength(2);
-    expect(said(output, { ...output, preliminary: true })).toEqual([]);
   });
 });
 
 describe('other parts', () => {
   it('are sources, files and data', () => {
     expect(
-      said(
+      eventsOf(
         { type: 'source-url', sourceId: 's', url: 'https://x.test', title: 'X' },
         { type: 'source-document', sourceId: 'd', mediaType: 'text/plain', title: 'D' },
         { type: 'file', url: 'data:,x', mediaType: 'text/plain' },
@@ -239,10 +144,10 @@ describe('other parts', () => {
     ]);
   });
 
-  it('that V2 has no word for are data under the name of their type', () => {
+  it('without a V2 event are data under the name of their type', () => {
     const parts = [{ type: 'text', text: 'Wait.' }];
     expect(
-      said({ type: 'custom', kind: 'a.b' }, { type: 'steering-message', id: 's', parts }),
+      eventsOf({ type: 'custom', kind: 'a.b' }, { type: 'steering-message', id: 's', parts }),
     ).toEqual([
       { type: 'message.part.data', name: 'custom', data: { kind: 'a.b' } },
       { type: 'message.part.data', name: 'steering-message', id: 's', data: { parts } },
@@ -251,7 +156,7 @@ describe('other parts', () => {
 
   it('are left out where readers of V2 refuse them', () => {
     expect(
-      said(
+      eventsOf(
         { type: 'data-queue', id: 'queue', data: { position: 1 } },
         { type: 'data-a b', data: 1 },
         { type: 'source-url', sourceId: '', url: 'https://x.test' },
@@ -260,79 +165,8 @@ describe('other parts', () => {
   });
 });
 
-describe('a question', () => {
-  const question = (data: object) => ({
-    type: 'data-question',
-    id: 'q',
-    data: { questionId: 'q', text: 'Deploy?', status: 'open', ...data },
-  });
-  const asked = { type: 'question', questionId: 'q', text: 'Deploy?' };
-
-  it('is asked with its time in whole seconds, rounded down', () => {
-    const answerBy = { role: 'owner' };
-    const options = ['Yes', { id: 'n', label: 'No' }];
-    expect(
-      said(question({ options, expiresAt: 1_794_769_643_999, toolCallId: 'c', answerBy })),
-    ).toEqual([
-      { ...asked, options: ['Yes', 'No'], expiresAt: 1_794_769_643, callId: 'c', answerBy },
-    ]);
-  });
-
-  it('is asked again when it changes, and only then', () => {
-    expect(said(question({}), question({}), question({ text: 'Sure?' }))).toEqual([
-      asked,
-      { ...asked, text: 'Sure?' },
-    ]);
-  });
-
-  it.each([
-    ['a text', 'Yes', 'Yes'],
-    ['yes or no', true, true],
-    ['a number', 2, '2'],
-    ['a decision with a reason', { approved: false, reason: 'No.' }, false],
-  ])('that is answered with %s says the answer', (_name, answer, expected) => {
-    expect(said(question({}), question({ status: 'answered', answer }))).toEqual([
-      asked,
-      { type: 'status', data: { questionAnswered: 'q', answer: expected } },
-    ]);
-  });
-
-  it('that is answered with nothing V2 can say is answered', () => {
-    const settled = { type: 'status', data: { questionAnswered: 'q' } };
-    expect(said(question({ status: 'answered', answer: [1] }))).toEqual([asked, settled]);
-  });
-
-  it('that expired says so, and nothing after that', () => {
-    const chunks = [question({}), question({ status: 'expired' }), question({ status: 'open' })];
-    expect(said(...chunks)).toEqual([asked, { type: 'status', data: { questionExpired: 'q' } }]);
-  });
-
-  it('that was withdrawn says nothing: for its readers the end of the turn withdraws it', () => {
-    expect(said(question({}), question({ status: 'withdrawn' }))).toEqual([asked]);
-  });
-
-  it('that nobody answered keeps the end of its call: readers would count that as an answer', () => {
-    const noResult = (errorText: string) => ({
-      type: 'tool-output-error',
-      toolCallId: 'c',
-      errorText,
-    });
-    const about = question({ toolCallId: 'c' });
-    const types = (...chunks: unknown[]) =>
-      said(called, about, ...chunks, { type: 'finish' }).map((event) => (event as V2Event).type);
-    const end = ['message.finalize', 'complete'];
-    expect(types(noResult('The tool gave no result.'))).toEqual([UPDATE, 'question', ...end]);
-    expect(types()).toEqual([UPDATE, 'question', ...end]);
-    expect(types(noResult('Broken.'))).toEqual([UPDATE, 'question', UPDATE, ...end]);
-  });
-
-  it('without an id is no question', () => {
-    expect(said({ type: 'data-question', data: { text: 'Deploy?' } })).toEqual([]);
-  });
-});
-
 describe('what the agent is doing', () => {
-  it('follows from what it says, and is said when it changes', () => {
+  it('follows from the chunks, and is sent only when it changes', () => {
     expect(
       statuses(
         { type: 'reasoning-start', id: 'r' },
@@ -347,7 +181,7 @@ describe('what the agent is doing', () => {
     ).toEqual(['thinking', 'streaming', 'tool_calling bash', 'streaming']);
   });
 
-  it('is what the agent says of itself', () => {
+  it('is what its own status chunks name', () => {
     const status = (data: object) => ({ type: 'data-agent-status', data, transient: true });
     expect(
       statuses(
@@ -370,10 +204,10 @@ describe('what the agent is doing', () => {
 describe('metadata', () => {
   const metadata = (messageMetadata: object) => ({ type: 'message-metadata', messageMetadata });
 
-  it('is told at the end: usage once, and what V2 has no word for as data', () => {
+  it('is sent at the end: usage once, and fields without a V2 event as data', () => {
     const usage = { inputTokens: 3, outputTokens: 4 };
     expect(
-      said(
+      eventsOf(
         metadata({ usage: { inputTokens: 1 }, cost: { eur: 1 } }),
         metadata({ usage, cost: { usd: 2 } }),
         { type: 'finish', messageMetadata: { outcome: 'finished', reason: 'x', code: 'y' } },
@@ -389,14 +223,14 @@ describe('metadata', () => {
     ]);
   });
 
-  it('tells that an answer was cut short', () => {
-    const [data] = said({ type: 'finish', finishReason: 'length' });
+  it('has the finish reason of an answer that was cut short', () => {
+    const [data] = eventsOf({ type: 'finish', finishReason: 'length' });
     expect(data).toMatchObject({ name: 'message-metadata', data: { finishReason: 'length' } });
   });
 });
 
 describe('the end of a turn', () => {
-  const end = (...chunks: unknown[]) => said(...chunks).at(-2);
+  const end = (...chunks: unknown[]) => eventsOf(...chunks).at(-2);
   const finish = (messageMetadata: object) => ({ type: 'finish', messageMetadata });
   const failed = (messageMetadata: object) => ({ type: 'message-metadata', messageMetadata });
   const error = { type: 'error', errorText: 'It broke.' };
@@ -420,10 +254,10 @@ describe('the end of a turn', () => {
       [finish({ outcome: 'failed', code: 'x' })],
       { reason: 'error', code: 'x' },
     ],
-    ['not told', [{ type: 'finish' }], { reason: 'end_turn' }],
-    ['not told, behind an error', [error], { reason: 'error', error: 'It broke.' }],
+    ['without metadata', [{ type: 'finish' }], { reason: 'end_turn' }],
+    ['without metadata, with an error chunk', [error], { reason: 'error', error: 'It broke.' }],
     [
-      'not told, with an error for its reason',
+      'without metadata, with the finish reason error',
       [{ type: 'finish', finishReason: 'error' }],
       { reason: 'error' },
     ],
@@ -432,7 +266,7 @@ describe('the end of a turn', () => {
   });
 
   it('is followed by `complete`, and by nothing else', () => {
-    const events = said(error, { type: 'finish' }, ...text('1', 'late'));
+    const events = eventsOf(error, { type: 'finish' }, ...text('1', 'late'));
     expect(events.map((event) => (event as V2Event).type)).toEqual([
       'message.finalize',
       'complete',
@@ -453,7 +287,7 @@ describe('what is no chunk', () => {
       { type: 'tool-input-available', toolCallId: 5, toolName: 'x', input: 1 },
       { type: 'abort' },
     ];
-    expect(said(...odd)).toEqual([]);
+    expect(eventsOf(...odd)).toEqual([]);
   });
 
   it('never makes the encoder throw', () => {

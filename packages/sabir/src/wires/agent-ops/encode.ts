@@ -8,7 +8,7 @@ import type { Usage } from '../../core/outcome.ts';
 import type { Channel } from '../../core/translator.ts';
 import type { DataState, EventOf, SourceState } from '../../sources/agent-ops/events.ts';
 import { outcomeOf } from '../../turns/outcome-of.ts';
-import type { Say, V2Event } from './events.ts';
+import type { Emit, V2Event } from './events.ts';
 import { createHeldTexts } from './held-texts.ts';
 import { toDataState, toFileState, toMetadataState, toSourceState } from './parts.ts';
 import { createQuestionEvents } from './question-events.ts';
@@ -51,16 +51,16 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   let shown: { status: Status; detail: string | undefined } | undefined;
   let metadata: unknown;
 
-  const say: Say = (type, fields) => {
+  const emit: Emit = (type, fields) => {
     if (type.startsWith('message.part.') || type === 'question') isStepEmpty = false;
     out.push({ type, ...ofTurn, ...fields } as unknown as V2Event);
   };
-  const questions = createQuestionEvents(say);
-  const texts = createHeldTexts(say, (kind) =>
+  const questions = createQuestionEvents(emit);
+  const texts = createHeldTexts(emit, (kind) =>
     showStatus(kind === 'text' ? 'streaming' : 'thinking'),
   );
   const calls = createToolUpdates({
-    say,
+    emit,
     onCall: (toolName) => showStatus('tool_calling', toolName),
     isUnanswered: questions.isUnanswered,
   });
@@ -68,13 +68,13 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   function showStatus(status: Status, detail?: string): void {
     if (status === shown?.status && detail === shown.detail) return;
     shown = { status, detail };
-    say('agentStatus', { status, ...(detail !== undefined && { detail }) });
+    emit('agentStatus', { status, ...(detail !== undefined && { detail }) });
   }
 
   function begin(): void {
     if (isBegun) return;
     isBegun = true;
-    say('message.create', {});
+    emit('message.create', {});
     showStatus('thinking');
   }
 
@@ -87,7 +87,7 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
   /** The first step begins with the message. */
   function nextStep(): void {
     if (isStepEmpty) return;
-    say('message.part.step', {});
+    emit('message.part.step', {});
     isStepEmpty = true;
   }
 
@@ -97,15 +97,15 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
     nextStep();
   }
 
-  function sayData(data: DataState | undefined, isTransient = false): void {
-    if (data) say('message.part.data', { ...data, ...(isTransient && { transient: true }) });
+  function emitData(data: DataState | undefined, isTransient = false): void {
+    if (data) emit('message.part.data', { ...data, ...(isTransient && { transient: true }) });
   }
 
-  function saySource(source: SourceState | undefined): void {
-    if (source) say('message.part.source', source);
+  function emitSource(source: SourceState | undefined): void {
+    if (source) emit('message.part.source', source);
   }
 
-  function sayStatus({ data }: Loose): void {
+  function emitStatus({ data }: Loose): void {
     if (!isObject(data) || typeof data.status !== 'string') return;
     const { status, detail } = data;
     showStatus(status as Status, typeof detail === 'string' ? detail : undefined);
@@ -123,10 +123,10 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
     texts.endAll();
     calls.endAll();
     const { usage } = isObject(metadata) ? metadata : ({} as Loose);
-    if (isObject(usage)) say('usage-report', { entries: [usage as Usage] });
-    sayData(toMetadataState(metadata));
-    say('message.finalize', endOf(chunk, metadata));
-    say('complete', {});
+    if (isObject(usage)) emit('usage-report', { entries: [usage as Usage] });
+    emitData(toMetadataState(metadata));
+    emit('message.finalize', endOf(chunk, metadata));
+    emit('complete', {});
     isEnded = true;
   }
 
@@ -135,19 +135,19 @@ export function createV2Encoder({ turnId, promptId, channel }: V2EncoderOptions)
     const { type } = chunk;
     const [kind = '', verb = ''] = type.split('-');
     if (type === 'file' || type === 'reasoning-file') {
-      say('message.part.file', toFileState(chunk));
+      emit('message.part.file', toFileState(chunk));
     } else if (kind === 'text' || kind === 'reasoning') {
       const delta = verb === 'delta' ? (chunk.delta as string) : '';
       texts.push(kind, verb, chunk.id as string, delta);
     } else if (kind === 'tool') calls.push(type, chunk);
     else if (type === 'data-question') questions.push(chunk as Chunk);
-    else if (type === 'data-agent-status') sayStatus(chunk);
-    else if (kind === 'data') sayData(toDataState(chunk), chunk.transient === true);
-    else if (kind === 'source') saySource(toSourceState(chunk));
+    else if (type === 'data-agent-status') emitStatus(chunk);
+    else if (kind === 'data') emitData(toDataState(chunk), chunk.transient === true);
+    else if (kind === 'source') emitSource(toSourceState(chunk));
     else if (type === 'start-step') startStep();
     else if (type === 'finish-step') texts.endAll();
     else if (type === 'reset-step') resetStep();
-    else if (type === 'custom' || type === 'steering-message') sayData(toDataState(chunk));
+    else if (type === 'custom' || type === 'steering-message') emitData(toDataState(chunk));
     else if (type === 'error') end(chunk as Chunk);
     else if (type === 'start' || type === 'message-metadata') readMetadata(chunk);
     else if (type === 'finish') {

@@ -31,7 +31,7 @@ type Without<Event, Key extends PropertyKey> = Event extends unknown ? Omit<Even
 type FieldsOf<Type extends V2Type> = Without<EventOf<Type>, 'type' | 'seq' | keyof OfTurn>;
 
 /** Writes one event; the encoder adds what every event of the turn carries. */
-export type Say = <Type extends V2Type>(type: Type, fields: FieldsOf<Type>) => void;
+export type Emit = <Type extends V2Type>(type: Type, fields: FieldsOf<Type>) => void;
 
 /** A message of the session, in `init`, `message` and `message.updated`. */
 type KeptMessage = Place & {

@@ -1,4 +1,4 @@
-import type { Say } from './events.ts';
+import type { Emit } from './events.ts';
 
 type Kind = 'text' | 'reasoning';
 type Block = { held: string; hasEnded: boolean };
@@ -8,13 +8,13 @@ type Block = { held: string; hasEnded: boolean };
  * later one waits until the earlier one has ended, so that their words do not mix. Nothing else waits
  * for a text, because there are models that end it only with the step.
  */
-export function createHeldTexts(say: Say, onWords: (kind: Kind) => void) {
+export function createHeldTexts(emit: Emit, onWords: (kind: Kind) => void) {
   const open = { text: new Map<string, Block>(), reasoning: new Map<string, Block>() };
 
   function write(kind: Kind, delta: string): void {
     if (delta === '') return;
     onWords(kind);
-    say(`message.part.${kind}-delta`, { delta });
+    emit(`message.part.${kind}-delta`, { delta });
   }
 
   /** Writes the first open text, and behind it each next one while the one before has ended. */

@@ -5,7 +5,7 @@ import type { DataState, FileState, SourceState } from '../../sources/agent-ops/
 import { isData, isSource } from '../../sources/agent-ops/part-shapes.ts';
 
 /** Metadata that V2 has words of its own for. */
-const TOLD_METADATA = ['outcome', 'reason', 'code', 'usage'];
+const V2_METADATA = ['outcome', 'reason', 'code', 'usage'];
 /** The name and the id of the data that carries all other metadata. */
 const METADATA_NAME = 'message-metadata';
 
@@ -40,7 +40,7 @@ export function toDataState(part: Loose & { type: string }): DataState | undefin
 /** The metadata that V2 has no words for; undefined if there is none. */
 export function toMetadataState(metadata: unknown): DataState | undefined {
   const entries = isObject(metadata) ? Object.entries(metadata) : [];
-  const others = entries.filter(([key]) => !TOLD_METADATA.includes(key));
+  const others = entries.filter(([key]) => !V2_METADATA.includes(key));
   if (others.length === 0) return undefined;
   const data = toJsonSafe(Object.fromEntries(others));
   return { name: METADATA_NAME, id: METADATA_NAME, data };

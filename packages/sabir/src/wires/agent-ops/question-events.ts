@@ -2,19 +2,19 @@ import type { Chunk } from '../../core/chunks.ts';
 import { toJsonSafe } from '../../core/json.ts';
 import { isObject, type Loose } from '../../core/loose.ts';
 import { questionOf } from '../../turns/question.ts';
-import type { Say } from './events.ts';
+import type { Emit } from './events.ts';
 
 type Known = { status: unknown; asked: string; callId: string | undefined };
 
 /** The questions of a turn: V2 has an event for the question and another for how it ended. */
-export function createQuestionEvents(say: Say) {
+export function createQuestionEvents(emit: Emit) {
   const questions = new Map<string, Known>();
 
   function ask(questionId: string, data: Loose): Known {
     const fields = toQuestionFields(questionId, data);
     const asked = JSON.stringify(fields);
     const known = questions.get(questionId);
-    if (known?.asked !== asked) say('question', fields);
+    if (known?.asked !== asked) emit('question', fields);
     const question = { status: 'open', asked, callId: fields.callId };
     questions.set(questionId, question);
     return question;
@@ -31,8 +31,8 @@ export function createQuestionEvents(say: Say) {
       if (status === 'answered') {
         const given = toV2Answer(answer);
         const how = given === undefined ? undefined : { answer: given };
-        say('status', { data: { questionAnswered: questionId, ...how } });
-      } else if (status === 'expired') say('status', { data: { questionExpired: questionId } });
+        emit('status', { data: { questionAnswered: questionId, ...how } });
+      } else if (status === 'expired') emit('status', { data: { questionExpired: questionId } });
     },
     /** Whether a question about the call was asked, and neither answered nor expired. */
     isUnanswered(callId: string): boolean {

@@ -39,14 +39,14 @@ const RECORDINGS = new URL('../../../test/fixtures/agent-ops-recordings/', impor
 describe('a recorded runner, by way of chunks', () => {
   const runs = readdirSync(RECORDINGS).filter((name) => name.endsWith('.runner.jsonl'));
 
-  it.each(runs)('is read as the runner itself: %s', (name) => {
+  it.each(runs)('makes the same message as the events of the runner: %s', (name) => {
     const lines = readJsonl(new URL(name, RECORDINGS)) as { msg: object }[];
     const runner = createAgentOpsTranslator({ messageId: 'm' });
     const chunks = [...lines.flatMap(({ msg }) => runner.push(msg)), ...runner.end()];
     const first = foldChunks(chunks);
     const again = through(chunks);
     expect(verifyChunks(again)).toEqual([]);
-    // V2 ends a turn that was stopped with `canceled`, whatever the runner said.
+    // V2 ends a turn that was stopped with `canceled`, whatever reason the runner gave.
     const { outcome, reason } = (first.metadata ?? {}) as MessageMetadata;
     const metadata = {
       ...(first.metadata as object),

@@ -1,5 +1,4 @@
 import { createFold } from '../../core/fold.ts';
-import type { UIMessage } from '../../core/message.ts';
 import { createAgentOpsTranslator } from '../../sources/agent-ops/translate.ts';
 import { OVERHEAD_BYTES } from '../../turns/chunk-bytes.ts';
 import type { V2EncoderOptions } from './encode.ts';
@@ -49,21 +48,17 @@ export function createSnapshotEncoder(options: SnapshotEncoderOptions) {
     if (event.type === 'message.finalize') reason = event.error;
   }
 
-  function toMessage({ message, isOver }: { message: UIMessage; isOver: boolean }): AnswerMessage {
-    const info = { createdAt, isOver, ...(channel && { channel }), ...linked };
-    return toSessionMessage({ ...message, id: turnId }, info);
-  }
-
-  function message(): AnswerMessage {
-    const { message: folded } = fold;
+  function toMessage(): AnswerMessage {
+    const { parts, role, metadata } = fold.message;
     const isFailed = reason !== undefined;
-    const metadata = isFailed ? { ...(folded.metadata as object), reason } : folded.metadata;
-    return toMessage({ message: { ...folded, metadata }, isOver: translator.ended });
+    const all = isFailed ? { ...(metadata as object), reason } : metadata;
+    const info = { ...linked, ...(channel && { channel }), createdAt, isOver: translator.ended };
+    return toSessionMessage({ id: turnId, role, parts, metadata: all }, info);
   }
 
   function toSnapshot(): string {
     isDue = false;
-    const snapshot = JSON.stringify({ type: 'message.updated', data: message() });
+    const snapshot = JSON.stringify({ type: 'message.updated', data: toMessage() });
     snapshotBytes += snapshot.length;
     pendingBytes += snapshot.length;
     return snapshot;
@@ -88,7 +83,7 @@ export function createSnapshotEncoder(options: SnapshotEncoderOptions) {
           return JSON.stringify({ type: 'chunk', content, ...about });
         }
         case 'message.create':
-          return JSON.stringify({ type: 'message', data: { ...message(), parts: [] } });
+          return JSON.stringify({ type: 'message', data: { ...toMessage(), parts: [] } });
         case 'message.part.tool-update':
           return toFittingSnapshot();
         case 'message.finalize':
@@ -106,7 +101,7 @@ export function createSnapshotEncoder(options: SnapshotEncoderOptions) {
     },
     /** The message as far as the events go, for a client that connects now. */
     get message(): AnswerMessage {
-      return message();
+      return toMessage();
     },
   };
 }

@@ -1,6 +1,6 @@
 import { toJsonSafe } from '../../core/json.ts';
 import type { Loose } from '../../core/loose.ts';
-import type { Say } from './events.ts';
+import type { Emit } from './events.ts';
 
 /** How far a call is. It never goes back. */
 const NAMED = 1;
@@ -17,7 +17,7 @@ export const NOT_APPROVED = 'It was not approved.';
 const STEP_AGAIN = 'The step was begun again.';
 
 type ToolUpdatesOptions = {
-  say: Say;
+  emit: Emit;
   /** A call is named or called. */
   onCall(toolName: string): void;
   /** Whether people were asked about the call and have neither answered nor let the time run out. */
@@ -25,7 +25,7 @@ type ToolUpdatesOptions = {
 };
 
 /** The tool calls of a turn: owns how far each of them is. */
-export function createToolUpdates({ say, onCall, isUnanswered }: ToolUpdatesOptions) {
+export function createToolUpdates({ emit, onCall, isUnanswered }: ToolUpdatesOptions) {
   const calls = new Map<string, Call>();
   /** The call of each approval, and why people refused a call. */
   const approvals = new Map<string, string>();
@@ -44,7 +44,7 @@ export function createToolUpdates({ say, onCall, isUnanswered }: ToolUpdatesOpti
     // To readers of V2 the end of a call answers its question. They close this call with the turn.
     if ('error' in how && how.error === NO_RESULT && isUnanswered(callId)) return;
     const status = 'error' in how ? 'error' : 'completed';
-    say('message.part.tool-update', { callId, toolName: call.name, status, ...how });
+    emit('message.part.tool-update', { callId, toolName: call.name, status, ...how });
   }
 
   function readInput(type: string, chunk: Loose): void {
@@ -56,7 +56,7 @@ export function createToolUpdates({ say, onCall, isUnanswered }: ToolUpdatesOpti
       if (call.stage >= NAMED) return;
       call.stage = NAMED;
       onCall(toolName);
-      say('message.part.tool-update', { callId, toolName, status: 'pending' });
+      emit('message.part.tool-update', { callId, toolName, status: 'pending' });
       return;
     }
     call.name = toolName;
@@ -65,18 +65,18 @@ export function createToolUpdates({ say, onCall, isUnanswered }: ToolUpdatesOpti
     if (type === 'tool-input-available') {
       call.stage = CALLED;
       onCall(toolName);
-      say('message.part.tool-update', { callId, toolName, status: 'running', args });
+      emit('message.part.tool-update', { callId, toolName, status: 'running', args });
     } else {
       call.stage = OVER;
       const error = (chunk.errorText as string) || NO_TEXT;
-      say('message.part.tool-update', { callId, toolName, status: 'error', args, error });
+      emit('message.part.tool-update', { callId, toolName, status: 'error', args, error });
     }
   }
 
   function readDelta(callId: string, delta: string): void {
     const call = calls.get(callId);
     if (call?.stage !== NAMED || delta === '') return;
-    say('message.part.tool-input-delta', { callId, toolName: call.name, delta });
+    emit('message.part.tool-input-delta', { callId, toolName: call.name, delta });
   }
 
   function readOutput(type: string, chunk: Loose): void {
@@ -93,7 +93,7 @@ export function createToolUpdates({ say, onCall, isUnanswered }: ToolUpdatesOpti
       call.stage = CALLED;
       call.preliminary = { result: toJsonSafe(chunk.output) };
       const { name: toolName, preliminary } = call;
-      say('message.part.tool-update', { callId, toolName, status: 'running', ...preliminary });
+      emit('message.part.tool-update', { callId, toolName, status: 'running', ...preliminary });
     }
   }
 
@@ -113,7 +113,7 @@ export function createToolUpdates({ say, onCall, isUnanswered }: ToolUpdatesOpti
     startStep(): void {
       step++;
     },
-    /** V2 cannot take back what was said: the calls of the step end. */
+    /** V2 cannot take back a part that was sent: the calls of the step end. */
     resetStep(): void {
       for (const [callId, call] of calls) {
         if (call.step === step) end(callId, call, { error: STEP_AGAIN });
