@@ -72,6 +72,11 @@ describe('steps', () => {
     expect(eventsOf(...empty, ...empty, ...text('1', 'a'))).toEqual([{ type: TEXT, delta: 'a' }]);
   });
 
+  it('that are begun again leave the calls of earlier steps open', () => {
+    const events = eventsOf(called, { type: 'start-step' }, { type: 'reset-step' });
+    expect(events.map((event) => (event as V2Event).type)).toEqual([UPDATE, 'message.part.step']);
+  });
+
   it('that are begun again end their calls and go on as a new step', () => {
     expect(eventsOf(named, { type: 'reset-step' }, ...text('1', 'a')).slice(1)).toEqual([
       { type: UPDATE, ...call, status: 'error', error: 'The step was begun again.' },
@@ -274,7 +279,7 @@ describe('the end of a turn', () => {
   });
 });
 
-describe('what is no chunk', () => {
+describe('what is no chunk or no JSON', () => {
   it('gives no event', () => {
     const odd: unknown[] = [
       null,
@@ -288,6 +293,17 @@ describe('what is no chunk', () => {
       { type: 'abort' },
     ];
     expect(eventsOf(...odd)).toEqual([]);
+  });
+
+  it.each<[string, object]>([
+    ['metadata', { type: 'message-metadata', messageMetadata: { cost: 1n, usage: { a: 1n } } }],
+    ['data', { type: 'data-chart', data: 1n }],
+    ['a question', { type: 'data-question', id: 'q', data: { text: 'Sure?', answerBy: 1n } }],
+    ['arguments', { ...called, input: 1n }],
+  ])('is made fit for JSON within a chunk: %s', (_name, chunk) => {
+    const events = eventsOf(called, chunk, { type: 'finish' });
+    expect(events.length).toBeGreaterThan(4);
+    expect(JSON.parse(JSON.stringify(events))).toEqual(events);
   });
 
   it('never makes the encoder throw', () => {

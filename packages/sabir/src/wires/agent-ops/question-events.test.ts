@@ -57,6 +57,7 @@ describe('a question', () => {
   });
 
   it('without an answer holds back the closing error of its call, which readers count as an answer', () => {
+    const answered = question({ toolCallId: 'c', status: 'answered', answer: 'Yes' });
     const noResult = (errorText: string) => ({
       type: 'tool-output-error',
       toolCallId: 'c',
@@ -70,6 +71,7 @@ describe('a question', () => {
     const end = ['message.finalize', 'complete'];
     expect(types(noResult('The tool gave no result.'))).toEqual([UPDATE, 'question', ...end]);
     expect(types()).toEqual([UPDATE, 'question', ...end]);
+    expect(types(answered)).toEqual([UPDATE, 'question', 'status', UPDATE, ...end]);
     expect(types(noResult('Broken.'))).toEqual([UPDATE, 'question', UPDATE, ...end]);
   });
 

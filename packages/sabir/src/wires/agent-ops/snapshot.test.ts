@@ -201,6 +201,7 @@ describe('the parts of an answer', () => {
     expect(partsOf(false, ...text('1', 'a'), ...text('2', 'b'))).toMatchObject([over, over]);
     expect(partsOf(false, ...text('1', 'a'), named)[0]).toEqual({ type: 'text', text: 'a' });
     expect(partsOf(false, ...text('1', 'a').slice(0, 2))).toEqual([{ type: 'text', text: 'a' }]);
+    expect(partsOf(false, ...text('1', 'a'), question('open'))[0]).not.toMatchObject(over);
     expect(partsOf(true, ...text('1', 'a'))[0]).toEqual({ type: 'text', text: 'a' });
   });
 

@@ -35,6 +35,10 @@ describe('a tool call', () => {
     expect(eventsOf(named, called, delta('x'))).toHaveLength(2);
   });
 
+  it('keeps the name it began with', () => {
+    expect(eventsOf(named, { ...called, toolName: 'other' })[1]).toEqual(running);
+  });
+
   it('without arguments runs with none', () => {
     expect(eventsOf({ ...called, input: null })).toEqual([{ ...running, args: {} }]);
   });

@@ -49,8 +49,8 @@ export function createToolUpdates({ emit, onCall, isUnanswered }: ToolUpdatesOpt
 
   function readInput(type: string, chunk: Loose): void {
     const callId = chunk.toolCallId as string;
-    const toolName = chunk.toolName as string;
-    const call = begin(callId, toolName);
+    const call = begin(callId, chunk.toolName as string);
+    const { name: toolName } = call;
     if (call.stage === OVER) return;
     if (type === 'tool-input-start') {
       if (call.stage >= NAMED) return;
@@ -59,7 +59,6 @@ export function createToolUpdates({ emit, onCall, isUnanswered }: ToolUpdatesOpt
       emit('message.part.tool-update', { callId, toolName, status: 'pending' });
       return;
     }
-    call.name = toolName;
     // A call without arguments has not begun for readers of V2.
     const args = toJsonSafe(chunk.input) ?? {};
     if (type === 'tool-input-available') {
