@@ -68,16 +68,28 @@ export function createAccumulatorCore(messageId: string) {
     else chunks = [chunk];
   }
 
-  function isKnown(toolCallId: string): boolean {
+  /** A source may name a call as another accumulator of the same message did: that is not ours. */
+  function isMinted(toolCallId: string): boolean {
     return (
-      openTools.has(toolCallId) || answered.has(toolCallId) || toolCallId.startsWith(mintPrefix)
+      toolCallId.startsWith(mintPrefix) && Number(toolCallId.slice(mintPrefix.length)) <= minted
     );
+  }
+
+  function isKnown(toolCallId: string): boolean {
+    return openTools.has(toolCallId) || answered.has(toolCallId) || isMinted(toolCallId);
+  }
+
+  function mint(): string {
+    let toolCallId: string;
+    do toolCallId = `${mintPrefix}${++minted}`;
+    while (openTools.has(toolCallId) || answered.has(toolCallId));
+    return toolCallId;
   }
 
   function answer(toolCallId: string, chunk: Chunk): void {
     openTools.delete(toolCallId);
     // A minted id never comes again, so that a long turn does not have to remember it.
-    if (!toolCallId.startsWith(mintPrefix)) answered.add(toolCallId);
+    if (!isMinted(toolCallId)) answered.add(toolCallId);
     write(chunk);
   }
 
@@ -163,7 +175,7 @@ export function createAccumulatorCore(messageId: string) {
       input: unknown,
       flags: ToolCallOptions = {},
     ): string {
-      const toolCallId = givenId ?? `${mintPrefix}${++minted}`;
+      const toolCallId = givenId ?? mint();
       const open = openTools.get(toolCallId);
       const isTaken = open ? open.phase !== 'input' : givenId !== undefined && isKnown(givenId);
       if (isTaken || isEnded) return toolCallId;

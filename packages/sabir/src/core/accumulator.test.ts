@@ -207,6 +207,20 @@ describe('createMessageAccumulator', () => {
     expect(accumulator.take()).toEqual([]);
   });
 
+  it('takes a call id that another accumulator of the same message minted, once, and mints another', () => {
+    const accumulator = createMessageAccumulator('m');
+    accumulator.toolInput('m-call-1', 'search', {});
+    accumulator.toolOutput('m-call-1', 1);
+    expect(types(accumulator.take())).toEqual([
+      'start',
+      'tool-input-available',
+      'tool-output-available',
+    ]);
+    accumulator.toolInput('m-call-1', 'search', {});
+    expect(accumulator.take()).toEqual([]);
+    expect(accumulator.toolInput(undefined, 'search', {})).toBe('m-call-2');
+  });
+
   it('remembers that an id of the source was answered', () => {
     const accumulator = createMessageAccumulator('m');
     accumulator.toolInput('t', 'search', {});
