@@ -1,5 +1,6 @@
 import type { Role } from '../core/roles.ts';
 import type { Channel } from '../core/translator.ts';
+import { channelKeyOf, DEFAULT_CHANNEL, type Sessions, sessionKeyOf } from '../sessions/index.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admitted, Guard } from './access.ts';
 import type { Admission, Caller } from './admission.ts';
@@ -7,7 +8,7 @@ import { type ChatPost, toChatPost } from './chat-post.ts';
 import type { ContractChat } from './contract-chat.ts';
 import type { WireName } from './open-wire.ts';
 import type { ContractRoute, GatewayLimits, RouteName, UpstreamOption } from './options.ts';
-import type { Visit } from './visit.ts';
+import { channelOf, type Visit } from './visit.ts';
 
 /** A chat that somebody has been let into. */
 export type Place = {
@@ -17,10 +18,15 @@ export type Place = {
   caller: Caller;
   /** What its turns are kept under. No two kinds of route share one, whatever ids they are given. */
   logSession: string;
+  /** What the log knows the conversation as: the chat, or in a session the channel. */
+  logChat: string;
   chatId: string;
   /** What the agent knows the session as. */
   sessionId: string;
-  upstream: UpstreamOption;
+  channel?: Channel;
+  upstream: UpstreamOption | undefined;
+  /** The sessions in this process that answer, where no upstream does. */
+  sessions?: Sessions | undefined;
   route: RouteName;
   /** The path that messages for it are sent to. */
   endpoint: string;
@@ -45,25 +51,28 @@ export type RouteContext = {
   guard: Guard;
   admission: Admission;
   limits: GatewayLimits;
-  upstream: UpstreamOption;
+  upstream: UpstreamOption | undefined;
+  sessions: Sessions | undefined;
   endpoint: string;
 };
 
 /** The chats of one session. */
 export function createSessionRoute(sessionId: string, context: RouteContext): ChatRoute {
-  const { guard, admission, limits, upstream, endpoint } = context;
-  const logSession = sessionLogOf(sessionId);
-  const placeOf = ({ user, role }: Admitted, chatId: string): Place => ({
-    user,
-    role,
-    caller: userCaller(user),
-    logSession,
-    chatId,
-    sessionId,
-    upstream,
-    endpoint,
-    route: 'sessions',
-  });
+  const { guard, admission, limits, upstream, sessions, endpoint } = context;
+  const placeOf = ({ user, role }: Admitted, chatId: string, channel: Channel | undefined): Place =>
+    inConversation({
+      user,
+      role,
+      caller: userCaller(user),
+      logSession: sessionKeyOf(sessionId),
+      chatId,
+      sessionId,
+      ...(channel && { channel }),
+      upstream,
+      sessions,
+      endpoint,
+      route: 'sessions',
+    });
   return {
     wire: 'ai-sdk',
     limits,
@@ -78,10 +87,11 @@ export function createSessionRoute(sessionId: string, context: RouteContext): Ch
         limits,
         (body) => toChatPost(body, { user, channel, limits }),
       );
-      return { place: placeOf(admitted, post.chatId), post, release };
+      return { place: placeOf(admitted, post.chatId, channel), post, release };
     },
-    async enter({ request }, chatId, needed) {
-      return placeOf(await guard.permitRequest(request, sessionId, needed), chatId);
+    async enter({ request, url }, chatId, needed) {
+      const admitted = await guard.permitRequest(request, sessionId, needed);
+      return placeOf(admitted, chatId, channelOf(url));
     },
   };
 }
@@ -90,9 +100,11 @@ export function userCaller({ id }: User): Caller {
   return { kind: 'user', key: id };
 }
 
-/** A session's turns are kept under its own id, unless that looks like what other routes use. */
-export function sessionLogOf(sessionId: string): string {
-  return sessionId.startsWith('[') ? routeLogOf('sessions', sessionId) : sessionId;
+/** Where the log keeps its turns: a session's own are under its channels, whichever route leads there. */
+export function inConversation(place: Omit<Place, 'logChat'>): Place {
+  const { sessions, sessionId, channel = DEFAULT_CHANNEL } = place;
+  if (!sessions) return { ...place, logChat: place.chatId };
+  return { ...place, logSession: sessionKeyOf(sessionId), logChat: channelKeyOf(channel) };
 }
 
 /** What the turns of a minted chat are kept under; its user's other chats on that route are there too. */

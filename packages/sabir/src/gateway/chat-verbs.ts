@@ -36,7 +36,8 @@ import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
 import type { SleepWatch } from './sleep-watch.ts';
 import type { TurnRunner } from './turn-runner.ts';
-import { Viewer } from './viewer.ts';
+import { QueuedViewer } from './queued-viewer.ts';
+import { type Departure, Viewer } from './viewer.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
 
@@ -87,43 +88,65 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     // A client that comes back by itself has not left for good. A stranger's word is not enough to let a turn run on.
     const isDetaching =
       place.caller.kind === 'user' && (isResuming || request.headers.get('x-sabir-detach') === '1');
-    const viewing = {
-      turn,
-      after,
-      answered,
-      mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
-    };
-    const { encoder, pausing } = openWire(wire, viewing, { visit, place, logger });
     seat.watch(turnId);
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
+    const leaveSession = runner.enter(place);
     metrics.viewers.add(1);
+    const onDeparture = (how: Departure) => {
+      metrics.viewers.add(-1);
+      seat.leave();
+      leaveStreams();
+      leaveSession();
+      if (how === 'left') metrics.aborts.add({ side: 'client' });
+      if (how === 'let-go') metrics.aborts.add({ side: 'server' });
+      leave(how !== 'left', how === 'to-answer');
+      logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
+    };
+    const open = (viewed: TurnInfo) => {
+      const viewing = {
+        turn: viewed,
+        after,
+        answered,
+        mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
+      };
+      return openWire(wire, viewing, { visit, place, logger });
+    };
+    const { keepAliveMs } = timing;
+    const { expiresAt } = user;
+    const toViewer = (viewed: TurnInfo) =>
+      new Viewer({
+        fanouts,
+        turn: viewed,
+        after,
+        ...open(viewed),
+        isResuming,
+        keepAliveMs,
+        maxBacklogBytes: limits.viewerBacklogBytes,
+        expiresAt,
+        onFirstChunk() {
+          metrics.ttfb.observe((Date.now() - startedAt) / 1000);
+          runner.traceOf(turnId)?.firstByte();
+        },
+        onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
+        onSlow: () => metrics.slowViewers.add(),
+        onDeparture,
+      });
+    const queue = runner.queueOf(turn, place);
+    const viewer = queue
+      ? new QueuedViewer({
+          queue,
+          messageId: turn.messageId,
+          encoder: open(turn).encoder,
+          keepAliveMs,
+          expiresAt,
+          async toViewer() {
+            const begun = await log.get(turnId);
+            return begun && toViewer(begun);
+          },
+          onDeparture,
+        })
+      : toViewer(turn);
     const leaveStreams = streams.add(place, (why) => viewer.letGo(why));
-    const viewer = new Viewer({
-      fanouts,
-      turn,
-      after,
-      encoder,
-      pausing,
-      isResuming,
-      keepAliveMs: timing.keepAliveMs,
-      maxBacklogBytes: limits.viewerBacklogBytes,
-      expiresAt: user.expiresAt,
-      onFirstChunk() {
-        metrics.ttfb.observe((Date.now() - startedAt) / 1000);
-        runner.traceOf(turnId)?.firstByte();
-      },
-      onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
-      onSlow: () => metrics.slowViewers.add(),
-      onDeparture(how) {
-        metrics.viewers.add(-1);
-        seat.leave();
-        leaveStreams();
-        if (how === 'left') metrics.aborts.add({ side: 'client' });
-        if (how === 'let-go') metrics.aborts.add({ side: 'server' });
-        leave(how !== 'left', how === 'to-answer');
-        logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
-      },
-    });
     const headers = { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId };
     return toByteResponse(viewer, { headers }, request.signal);
   }
@@ -238,7 +261,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     }
     // The one that runs, not one that waits, be it behind it or for an answer.
     const [running] = await findLiveTurns(log, runner, place);
-    const latest = running ?? (await log.latest(place.logSession, place.chatId));
+    const latest = running ?? (await log.latest(place.logSession, place.logChat));
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
     // Whoever has seen all of one turn has not asked for another, unless it is that one again.
@@ -270,7 +293,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
   /** The latest of a chat, and those that run: it may be waiting behind them. */
   async function turnsOf(place: Place): Promise<TurnInfo[]> {
-    const latest = await log.latest(place.logSession, place.chatId);
+    const latest = await log.latest(place.logSession, place.logChat);
     const live = await findLiveTurns(log, runner, place);
     const others = live.filter(({ turnId }) => turnId !== latest?.turnId);
     return latest ? [latest, ...others] : others;
@@ -285,8 +308,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const begun = live.filter(({ status }) => status !== 'queued');
     // What waits behind it may be somebody else's, and is not what they want to end.
     for (const turn of begun.length > 0 ? begun : live) {
-      const stop = { type: 'stop', reason: 'stopped by the user' } as const;
-      const isTaken = await log.command(turn.turnId, stop);
+      const isTaken = await runner.stop(turn, place, 'stopped by the user');
       if (isTaken) audit.accepted('stop', { place, visit }, { turnId: turn.turnId });
       isHeard ||= isTaken;
     }

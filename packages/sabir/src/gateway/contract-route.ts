@@ -8,6 +8,7 @@ import { toChatPost } from './chat-post.ts';
 import {
   type ChatRoute,
   contractLogOf,
+  inConversation,
   type Place,
   type RouteContext,
   routeLogOf,
@@ -57,6 +58,7 @@ export function createContractRoute(
       endpoint,
       route: name,
       upstream: upstream ?? context.upstream,
+      sessions: upstream ? undefined : context.sessions,
       ...(meta && { meta }),
     };
     if (!isMinted(chatId)) {
@@ -64,14 +66,17 @@ export function createContractRoute(
       if (isPublic) throw new SabirError(NOT_FOUND);
       const { role } = await guard.permit(user, chatId, needed);
       const logSession = routeLogOf(name, 'session', chatId);
-      return { ...place, role, logSession, sessionId: chatId };
+      return inConversation({ ...place, role, logSession, sessionId: chatId });
     }
     const chat = { route: name, userId: isPublic ? '' : user.id, chatId };
     const sessionId = contractSessionOf(chat);
     const minted = { ...place, sessionId, logSession: contractLogOf(chat) };
-    if (!isPublic) return { ...minted, role: (await guard.permit(user, sessionId, needed)).role };
+    if (!isPublic) {
+      const { role } = await guard.permit(user, sessionId, needed);
+      return inConversation({ ...minted, role });
+    }
     await guard.checkSwitch(user, sessionId);
-    return { ...minted, role: 'owner' };
+    return inConversation({ ...minted, role: 'owner' });
   }
 
   return {

@@ -59,7 +59,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const { routes = {} } = options;
   const logger = toSafeLogger(options.logger);
   const base = (routes.base ?? '/api').replace(/\/+$/, '');
-  const log = options.log ?? memoryTurnLog();
+  const { upstream, sessions } = options;
+  const log = options.log ?? sessions?.log ?? memoryTurnLog();
   const { metrics: registry = createMetricRegistry() } = options;
   const metrics = createGatewayMetrics(registry);
   const runHook = createRunHook(timing.hookMs, metrics);
@@ -98,7 +99,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     logger,
     sleepWatch,
   });
-  const shared = { guard, admission, limits, upstream: options.upstream };
+  const shared = { guard, admission, limits, upstream, sessions };
   const contractRoutes = new Map<string, ChatRoute>();
   for (const name of ['chat', 'onboarding'] as const) {
     const { [name]: route = {} } = routes;
@@ -121,7 +122,8 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     admission,
     timing,
     logger,
-    upstream: options.upstream,
+    upstream,
+    sessions,
     isClosing: () => closing !== undefined,
   });
 
@@ -130,7 +132,9 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       // Whoever reloads may have come to another gateway. Asked first: the next one reads it as well,
       // and of two gateways that were left at once each would take the other for a viewer.
       if (await log.isReadElsewhere(turnId)) return;
+      if (runner.withdrawUnwatched(turnId)) return;
       const turn = await log.get(turnId);
+      if (turn && runner.isWatchedElsewhere(turn)) return;
       // A question may be for a person who comes later: it does not end with its asker's visit.
       if (!turn || waitsFor(turn) === 'answer') return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
@@ -236,7 +240,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     viewers.close();
     streams.close();
     sleepWatch?.close();
-    if (!options.log) await log.close();
+    if (!options.log && !sessions) await log.close();
   }
 
   return {
@@ -280,8 +284,14 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 function checkOptions(options: ChatGatewayOptions): void {
-  for (const name of ['upstream', 'authenticate', 'access'] as const) {
+  for (const name of ['authenticate', 'access'] as const) {
     if (!options?.[name]) throw new TypeError(`createChatGateway needs ${name}.`);
+  }
+  if (!options.upstream && !options.sessions) {
+    throw new TypeError('createChatGateway needs upstream or sessions.');
+  }
+  if (options.sessions && options.log && options.log !== options.sessions.log) {
+    throw new TypeError('The log of createChatGateway has to be the one of its sessions.');
   }
 }
 

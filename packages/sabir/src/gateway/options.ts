@@ -2,6 +2,7 @@ import type { AuditEvent } from '../core/audit.ts';
 import type { MetricRegistry } from '../core/metrics.ts';
 import type { Role } from '../core/roles.ts';
 import type { Logger } from '../core/translator.ts';
+import type { Sessions } from '../sessions/index.ts';
 import type { TurnLog } from '../turns/log.ts';
 import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
@@ -179,9 +180,11 @@ export type GatewayRoutes = {
 };
 
 export interface ChatGatewayOptions {
-  /** Who answers: one for all sessions, or one for each. */
-  upstream: UpstreamOption;
-  /** Where turns are kept. Default: in this process. */
+  /** What answers: one upstream for all sessions, or one for each. Either this or `sessions` is needed. */
+  upstream?: UpstreamOption;
+  /** Sessions in this process: `createSessions(…)`. They run the turns, and their log is the gateway's. */
+  sessions?: Sessions;
+  /** Where turns are kept. @default the log of `sessions`, or the memory of this process */
   log?: TurnLog;
   /** Who asks; null for nobody: the answer is 401. See `jwtAuth`. */
   authenticate(request: Request): Promise<User | null> | User | null;

@@ -37,12 +37,14 @@ export function createRestoring(options: RestoringOptions) {
   async function findWaiting(place: Place): Promise<Waiting | undefined> {
     const { upstream, sessionId, user, role, chatId } = place;
     const { connectMs } = timing;
+    // A session in this process continues its turns by itself.
+    if (!upstream) return undefined;
     const agent = await askAgent(connectMs, async () =>
       typeof upstream === 'function' ? upstream(sessionId) : upstream,
     );
     if (!agent.canWait) return undefined;
     const signal = AbortSignal.timeout(connectMs);
-    const { session, release } = await runner.lease({ sessionId, user, role }, signal, upstream);
+    const { session, release } = await runner.lease({ sessionId, user, role, upstream }, signal);
     try {
       const chat = { chatId, chatKey: chatKeyOf(place), user };
       const found = await askAgent(connectMs, async () => session.waiting?.(chat));

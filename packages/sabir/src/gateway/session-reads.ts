@@ -8,6 +8,7 @@ import {
 import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
+import { type Sessions, sessionKeyOf } from '../sessions/index.ts';
 import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import type { SessionLease } from '../turns/session-pool.ts';
 import type { UpstreamSession } from '../turns/upstream.ts';
@@ -17,7 +18,6 @@ import {
   type ChatRoute,
   contractLogOf,
   type Place,
-  sessionLogOf,
   userCaller,
 } from './chat-route.ts';
 import { contractChatOf } from './contract-chat.ts';
@@ -35,25 +35,29 @@ type SessionReadsOptions = {
   admission: Admission;
   timing: GatewayTiming;
   logger: Logger | undefined;
-  upstream: UpstreamOption;
+  upstream: UpstreamOption | undefined;
+  sessions: Sessions | undefined;
   isClosing(): boolean;
 };
 
 /** A session that the user may read, and where the log keeps the turns that run in it. */
-type SessionPlace = Pick<Place, 'sessionId' | 'user' | 'role' | 'caller' | 'upstream'> & {
+type SessionPlace = Pick<
+  Place,
+  'sessionId' | 'user' | 'role' | 'caller' | 'upstream' | 'sessions'
+> & {
   logs: { logSession: string; chatId?: string }[];
 };
 
 /** What can be read of a session beside its turns: its messages and its channels. */
 export function createSessionReads(options: SessionReadsOptions) {
-  const { log, runner, owed, guard, admission, timing, logger, upstream, isClosing } = options;
+  const { log, runner, owed, guard, admission, timing, logger, isClosing } = options;
 
   /**
    * Something of the upstream's session, asked for on this user's behalf. It may be large: it counts until its client
    * has taken it.
    */
   async function showOfSession(
-    { sessionId, user, role, caller, upstream }: SessionPlace,
+    { caller, ...place }: SessionPlace,
     visit: Visit,
     use: (session: UpstreamSession) => Promise<unknown>,
   ): Promise<Response> {
@@ -62,7 +66,7 @@ export function createSessionReads(options: SessionReadsOptions) {
     let isSending = false;
     try {
       const signal = AbortSignal.timeout(timing.connectMs);
-      lease = await runner.lease({ sessionId, user, role }, signal, upstream);
+      lease = await runner.lease(place, signal);
       if (isClosing()) throw new SabirError(SHUTTING_DOWN);
       const bytes = toJsonBytes(await use(lease.session));
       const release = admission.holdBytes(caller, bytes.length);
@@ -83,16 +87,17 @@ export function createSessionReads(options: SessionReadsOptions) {
   /** What a session's own address opens. */
   async function enterSession(sessionId: string, { request }: Visit): Promise<SessionPlace> {
     const { user, role } = await guard.permitRequest(request, sessionId, 'viewer');
-    const logs = [{ logSession: sessionLogOf(sessionId) }];
+    const { upstream, sessions } = options;
+    const logs = [{ logSession: sessionKeyOf(sessionId) }];
     // The turns of a minted chat are kept by user and chat.
     const chat = contractChatOf(sessionId);
     if (chat) logs.push({ logSession: contractLogOf(chat) });
-    return { sessionId, user, role, caller: userCaller(user), upstream, logs };
+    return { sessionId, user, role, caller: userCaller(user), upstream, sessions, logs };
   }
 
   async function enterChat(route: ChatRoute, chatId: string, visit: Visit): Promise<SessionPlace> {
     const place = await route.enter(visit, chatId, 'viewer');
-    return { ...place, logs: [{ logSession: place.logSession, chatId }] };
+    return { ...place, logs: [{ logSession: place.logSession, chatId: place.logChat }] };
   }
 
   function messages(place: SessionPlace, visit: Visit): Promise<Response> {

@@ -3,7 +3,7 @@ import { createId } from '../core/id.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Role } from '../core/roles.ts';
 import { startTimer } from '../core/timers.ts';
-import type { Channel } from '../core/translator.ts';
+import type { Channel, TranslatorStats } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { closingsOf } from '../turns/closings.ts';
@@ -24,6 +24,8 @@ import type {
   RouteName,
   UpstreamOption,
 } from './options.ts';
+import { createHostedTurns, type HostedTurn, type HostedTurns } from './hosted-turns.ts';
+import type { QueueWatch } from './queued-viewer.ts';
 import { type TurnTrace, traceTurn } from './trace-turn.ts';
 import { readOrigin, toOrigin } from './turn-origin.ts';
 
@@ -43,8 +45,6 @@ export type TurnRunnerOptions = Omit<ChatGatewayOptions, 'metrics'> & {
 /** A turn that is to run here. */
 type Running = {
   writer: TurnWriter;
-  /** When the agent was asked, here. */
-  startedAt: number;
   prompt: Omit<Prompt, 'turnId'>;
   /** What its user may do in the session. */
   role: Role;
@@ -73,7 +73,7 @@ type Slot = { release?: () => void; refusal?: SabirError };
 type LiveTurn = { turn: Turn; trace: TurnTrace | undefined };
 
 /** Where a chat's turns are. */
-type Kept = Pick<Place, 'logSession' | 'chatId'>;
+type Kept = Pick<Place, 'logSession' | 'logChat'>;
 
 type Where = {
   place: Place;
@@ -107,10 +107,16 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   const ends = new Set<Promise<void>>();
   /** One for each agent: routes with the same one share its connections. */
   const pools = new Map<UpstreamOption, SessionPool>();
+  const hosted = options.sessions && createHostedTurns(options.sessions, timing);
   let isClosing = false;
   const stopAdopting = log.onOrphan(adopt);
   const { code: closingCode, userMessage: closingMessage } = SHUTTING_DOWN;
   const closed = { status: 'failed', code: closingCode, message: closingMessage } as const;
+
+  /** Where sessions in this process answer. */
+  function hostOf({ sessions }: Pick<Place, 'sessions'>): HostedTurns | undefined {
+    return sessions && hosted;
+  }
 
   function poolOf(upstream: UpstreamOption): SessionPool {
     let pool = pools.get(upstream);
@@ -124,13 +130,15 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 
   /** For what is asked of a session beside its turns. */
   async function lease(
-    identity: SessionIdentity,
+    place: SessionIdentity & Pick<Place, 'upstream' | 'sessions'>,
     signal: AbortSignal,
-    upstream: UpstreamOption = options.upstream,
   ): Promise<SessionLease> {
     if (isClosing) throw new SabirError(SHUTTING_DOWN);
+    const { sessionId, user, role, upstream } = place;
+    const hosted = hostOf(place);
+    if (hosted) return hosted.lease(place);
     try {
-      return await poolOf(upstream).lease(identity, signal);
+      return await poolOf(upstream as UpstreamOption).lease({ sessionId, user, role }, signal);
     } catch (cause) {
       if (isClosing) throw new SabirError(SHUTTING_DOWN);
       metrics.openFailures.add();
@@ -179,14 +187,16 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 
   /** Whether this may be a message that was sent before, and begins nothing. */
   async function isKnown({ requestId }: Beginning, place: Place): Promise<boolean> {
-    const { logSession, chatId } = place;
-    const live = await log.live(logSession, chatId);
-    const turns = [...live, await log.latest(logSession, chatId)];
+    const { logSession, logChat } = place;
+    const live = await log.live(logSession, logChat);
+    const turns = [...live, await log.latest(logSession, logChat)];
     return turns.some((turn) => turn?.requestId.startsWith(requestId));
   }
 
   async function beginNow(post: Beginning, where: Where): Promise<Begun> {
     const slot = takeSlot(post, where.place);
+    const host = hostOf(where.place);
+    if (host) return beginInSession(host, slot, post, where);
     if (slot.refusal && !(await isKnown(post, where.place))) throw slot.refusal;
     let isRunning = false;
     try {
@@ -256,7 +266,6 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     }
     const { writer } = begun;
     const { origin: _, isRepeat: __, ...known } = info;
-    const startedAt = Date.now();
     const prompt = { ...asked, messageId };
     const release = () => {
       slot.release?.();
@@ -264,10 +273,9 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     };
     runHere({
       writer,
-      startedAt,
       prompt,
       role,
-      upstream,
+      upstream: upstream as UpstreamOption,
       requestId,
       isKept,
       trace,
@@ -276,7 +284,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const turn: TurnInfo = {
       ...known,
       turnId: writer.turnId,
-      startedAt,
+      startedAt: Date.now(),
       lastSeq: 0,
       status: 'queued',
       questions: [],
@@ -284,15 +292,108 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     return { turn, isNew: true, accepted: live.get(turn.turnId)?.turn.accepted };
   }
 
+  /** The session runs the turn; this gateway counts it, and reports its end. */
+  async function beginInSession(
+    host: HostedTurns,
+    slot: Slot,
+    post: Beginning,
+    { place, requestId, askedAt, headers, isRepeat = false, onEnd }: Where,
+  ): Promise<Begun> {
+    const release = () => {
+      slot.release?.();
+      onEnd?.();
+    };
+    let isNew = false;
+    try {
+      if (isClosing) throw new SabirError(SHUTTING_DOWN);
+      const { route, sessionId, chatId } = place;
+      const traced = { route, sessionId, chatId, requestId, startedAt: askedAt, headers };
+      const trace = telemetry && traceTurn(telemetry, traced, logger);
+      const { traceparent } = trace ?? {};
+      const { refusal } = slot;
+      const asking = { place, traceparent, askedAt, isRepeat, refusal };
+      const { turn, hosted: begun } = await host.begin(post, asking);
+      isNew = begun !== undefined;
+      if (begun) follow(begun, { requestId, trace, release });
+      return { turn, isNew };
+    } finally {
+      if (!isNew) release();
+    }
+  }
+
+  function follow(
+    { place, prompt, ended }: HostedTurn,
+    { requestId, trace, release }: Pick<Running, 'trace' | 'release'> & { requestId: string },
+  ): void {
+    const { turnId, messageId } = prompt;
+    const { sessionId, chatId, user } = place;
+    const ids = { requestId, sessionId, chatId, turnId };
+    const account = beginAccount(ids, trace, false);
+    const end = (async () => {
+      const finished = await ended;
+      release();
+      account.end(finished?.outcome ?? { status: 'stopped', reason: 'withdrawn' });
+      options.onTurnEnd(turnId, messageId, messageId);
+      if (!finished || !options.onFinish) return;
+      const { onFinish } = options;
+      const hook = (async () => onFinish({ ...finished, sessionId, chatId, turnId, user }))();
+      await within(timing.hookMs, hook, () => metrics.hookTimeouts.add({ hook: 'onFinish' }));
+    })()
+      .catch((error: unknown) => {
+        logger?.error?.('onFinish failed', { ...ids, error: withoutContent(error) });
+      })
+      .then(() => void ends.delete(end));
+    ends.add(end);
+  }
+
+  /** Counts a turn that runs, and its end. */
+  function beginAccount(
+    ids: Record<string, unknown> & { turnId: string },
+    trace: TurnTrace | undefined,
+    isTakenOver: boolean,
+  ) {
+    const startedAt = Date.now();
+    logger?.info?.(isTakenOver ? 'turn taken over' : 'turn began', ids);
+    metrics.liveTurns.add(1);
+    trace?.begin(ids.turnId, isTakenOver);
+    return {
+      /** The turn goes on in another process. */
+      leave(): void {
+        metrics.liveTurns.add(-1);
+        metrics.handovers.add();
+        trace?.handOver();
+        logger?.info?.('turn left to another gateway', ids);
+      },
+      end(outcome: TurnOutcome, stats: TranslatorStats = { unknown: {}, malformed: {} }): void {
+        trace?.end(outcome);
+        metrics.liveTurns.add(-1);
+        metrics.turns.add({ outcome: outcome.status });
+        metrics.turnDuration.observe((Date.now() - startedAt) / 1000);
+        for (const [type, count] of Object.entries(stats.unknown)) {
+          metrics.unknownEvents.add({ type }, count);
+        }
+        for (const [type, count] of Object.entries(stats.malformed)) {
+          metrics.malformedEvents.add({ type }, count);
+        }
+        const code = outcome.status === 'failed' ? outcome.code : undefined;
+        if (outcome.status === 'failed' || outcome.status === 'lost') {
+          metrics.requestErrors.add({ code: code ?? outcome.status });
+          metrics.requestFailures.add();
+          if (code !== UPSTREAM_UNREACHABLE.code) metrics.aborts.add({ side: 'server' });
+        }
+        const durationMs = Date.now() - startedAt;
+        const how = { outcome: outcome.status, ...(code && { code }), durationMs };
+        logger?.info?.('turn ended', { ...ids, ...how });
+      },
+    };
+  }
+
   function runHere(running: Running): void {
-    const { writer, startedAt, prompt, upstream, requestId, takenOver, isKept } = running;
-    const { trace } = running;
+    const { writer, prompt, upstream, requestId, takenOver, isKept, trace } = running;
     const { turnId } = writer;
     const { sessionId, chatId, user, isRestored } = prompt;
     const ids = { ...(requestId && { requestId }), sessionId, chatId, turnId };
-    logger?.info?.(takenOver ? 'turn taken over' : 'turn began', ids);
-    metrics.liveTurns.add(1);
-    trace?.begin(turnId, takenOver !== undefined);
+    const account = beginAccount(ids, trace, takenOver !== undefined);
     /** A gateway that slept past its lease may have taken its own turn over: that one is another. */
     const forget = () => {
       if (live.get(turnId)?.turn !== turn) return;
@@ -325,37 +426,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       onTaken() {
         forget();
         running.release();
-        metrics.liveTurns.add(-1);
-        metrics.handovers.add();
-        trace?.handOver();
-        logger?.info?.('turn left to another gateway', ids);
+        account.leave();
       },
       onEnd(outcome, stats) {
         forget();
         running.release();
         options.onTurnEnd(turnId, prompt.messageId, turn.messageId);
-        trace?.end(outcome);
-        metrics.liveTurns.add(-1);
-        metrics.turns.add({ outcome: outcome.status });
-        metrics.turnDuration.observe((Date.now() - startedAt) / 1000);
-        for (const [type, count] of Object.entries(stats.unknown)) {
-          metrics.unknownEvents.add({ type }, count);
-        }
-        for (const [type, count] of Object.entries(stats.malformed)) {
-          metrics.malformedEvents.add({ type }, count);
-        }
-        const code = outcome.status === 'failed' ? outcome.code : undefined;
-        if (outcome.status === 'failed' || outcome.status === 'lost') {
-          metrics.requestErrors.add({ code: code ?? outcome.status });
-          metrics.requestFailures.add();
-          if (code !== UPSTREAM_UNREACHABLE.code) metrics.aborts.add({ side: 'server' });
-        }
-        logger?.info?.('turn ended', {
-          ...ids,
-          outcome: outcome.status,
-          ...(code && { code }),
-          durationMs: Date.now() - startedAt,
-        });
+        account.end(outcome, stats);
       },
     };
     const turn = trace ? trace.run(() => runTurn(turnOptions)) : runTurn(turnOptions);
@@ -376,13 +453,12 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const { sessionId, route, user, role, channel, isRestored, asked, traceparent } = kept;
     const { text = '', attachments = [], body = {} } = asked ?? {};
     const { lastSeq, chatId, messageId } = turn;
-    const chatKey = chatKeyOf({ logSession: turn.sessionId, chatId });
+    const chatKey = chatKeyOf({ logSession: turn.sessionId, logChat: chatId });
     const startedAt = Date.now();
     const traced = { route, sessionId, chatId, startedAt, takenOverFrom: traceparent };
     runHere({
       writer,
       role,
-      startedAt,
       trace: telemetry && traceTurn(telemetry, traced, logger),
       prompt: {
         sessionId,
@@ -414,17 +490,44 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   function upstreamOf(route: RouteName): UpstreamOption {
     const { routes = {} } = options;
     const own = route === 'sessions' ? undefined : routes[route];
-    return (own ? own.upstream : undefined) ?? options.upstream;
+    return ((own ? own.upstream : undefined) ?? options.upstream) as UpstreamOption;
+  }
+
+  /** The prompts of a conversation that wait in a session of this process. */
+  async function queuedIn(place: Place): Promise<TurnInfo[]> {
+    return (await hostOf(place)?.queued(place)) ?? [];
   }
 
   return {
     begin,
     lease,
     /** A turn of this chat by its id; one that is not in it is not there. */
-    async find(turnId: string, { logSession: sessionId, chatId }: Kept) {
-      const found = await log.get(turnId);
-      return found?.sessionId === sessionId && found.chatId === chatId ? found : undefined;
+    async find(turnId: string, place: Place): Promise<TurnInfo | undefined> {
+      const found =
+        (await log.get(turnId)) ??
+        (await queuedIn(place)).find((queued) => queued.turnId === turnId);
+      const isHere = found?.sessionId === place.logSession && found.chatId === place.logChat;
+      return isHere ? found : undefined;
     },
+    queuedIn,
+    /** Where a turn waits that has not begun; undefined once it has. */
+    queueOf(turn: TurnInfo, place: Place): QueueWatch | undefined {
+      const host = hostOf(place);
+      if (host) return turn.lastSeq === 0 && !turn.outcome ? host.queueOf(turn, place) : undefined;
+      const here = live.get(turn.turnId)?.turn;
+      return here?.isQueued && turn.lastSeq === 0 ? here.queue : undefined;
+    },
+    /** Stops a turn, or withdraws its prompt if it waits. False if neither could be done. */
+    async stop(turn: TurnInfo, place: Place, reason: string): Promise<boolean> {
+      if (await log.command(turn.turnId, { type: 'stop', reason })) return true;
+      return (await hostOf(place)?.withdraw(turn, place)) ?? false;
+    },
+    /** The last viewer of a prompt that waits has left. */
+    withdrawUnwatched: (turnId: string): boolean => hosted?.withdrawUnwatched(turnId) ?? false,
+    /** Whether people on sockets of a session see its turns. */
+    isWatchedElsewhere: (turn: TurnInfo): boolean => hosted?.isWatched(turn) ?? false,
+    /** A user begins to watch. Gives the function to call when they leave. */
+    enter: (place: Place): (() => void) => hostOf(place)?.enter(place) ?? (() => undefined),
     /** No new turn or history of this person uses a connection that is open now. */
     retireSessions(userId: string): void {
       for (const pool of pools.values()) pool.retire(userId);
@@ -464,8 +567,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
 }
 
 /** What an agent may keep a chat's turns under, whoever's chat it is. */
-export function chatKeyOf({ logSession, chatId }: Kept): string {
-  return JSON.stringify([logSession, chatId]);
+export function chatKeyOf({ logSession, logChat }: Kept): string {
+  return JSON.stringify([logSession, logChat]);
 }
 
 async function allWithin(ms: number, promises: Iterable<Promise<unknown>>): Promise<void> {

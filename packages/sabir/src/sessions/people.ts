@@ -3,7 +3,9 @@ import type { User } from '../turns/upstream.ts';
 import type { Clock, SessionNotice } from './options.ts';
 import type { SessionStorage } from './storage.ts';
 
-type Present = { readonly user: User; readonly role: Role };
+/** On a socket of the session, or on a stream of a gateway in this process. */
+type Connection = 'socket' | 'stream';
+type Present = { readonly user: User; readonly role: Role; readonly by: Connection };
 
 export type ConnectedUser = { id: string; name?: string };
 
@@ -36,14 +38,20 @@ export function createPeople({ storage, clock, notify }: PeopleOptions) {
     get size() {
       return present.size;
     },
+    /** How many of them are sockets. */
+    get sockets() {
+      let sockets = 0;
+      for (const { by } of present) if (by === 'socket') sockets++;
+      return sockets;
+    },
     users(): ConnectedUser[] {
       const users = new Map<string, ConnectedUser>();
       for (const { user } of present) users.set(user.id, toConnectedUser(user));
       return [...users.values()];
     },
     /** Gives the function to call when the connection is gone. */
-    enter(user: User, role: Role): () => void {
-      const one: Present = { user, role };
+    enter(user: User, role: Role, by: Connection = 'socket'): () => void {
+      const one: Present = { user, role, by };
       save(one);
       const isNew = !isPresent(user.id);
       present.add(one);

@@ -78,6 +78,13 @@ export interface Turn {
   readonly lastSeq: number;
   /** Its prompt waits behind others, as far as its agent says. */
   readonly isQueued: boolean;
+  /** Where its prompt waits, as far as its agent says. */
+  readonly queue: {
+    position(): number;
+    subscribe(listener: () => void): () => void;
+    /** Settles when the turn says something, or has ended. */
+    whenBegun(): Promise<boolean>;
+  };
   /** It waits for an answer, and whoever keeps it can go on with it another time. */
   readonly canWait: boolean;
   /** Ends it here; the agent behind it is not told to stop. */

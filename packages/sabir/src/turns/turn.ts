@@ -21,6 +21,7 @@ import { outcomeOf } from './outcome-of.ts';
 import { readWritten } from './read-written.ts';
 import type { SessionLease } from './session-pool.ts';
 import { trackProgress } from './track-progress.ts';
+import { createQueueState } from './queue-state.ts';
 import { createTurnClock } from './turn-clock.ts';
 import { type Closed, createTurnClosing } from './turn-closing.ts';
 import { createTurnHooks, statsOf } from './turn-hooks.ts';
@@ -59,6 +60,7 @@ export function runTurn(options: TurnOptions): Turn {
   const upstream = createUpstreamCalls(logger, ids);
   /** Settles when the agent can be given commands, or the turn is over. */
   const begun = Promise.withResolvers<void>();
+  const queue = createQueueState(() => upstream.queuePosition ?? 0);
   let state: TurnState = { name: 'opening' };
   // Until the source has one of its own: an agent that cannot be reached has to end the turn too.
   let translator: Translator<unknown> = createChunkTranslator({ messageId: prompt.messageId });
@@ -126,6 +128,7 @@ export function runTurn(options: TurnOptions): Turn {
   /** The agent, its connection and the timers are needed no more. */
   function release(): void {
     opening.abort(NO_LONGER_NEEDED);
+    queue.leave();
     late.clear();
     clock.clear();
     upstream.release();
@@ -139,6 +142,7 @@ export function runTurn(options: TurnOptions): Turn {
   }
 
   function push(chunks: Chunk[]): void {
+    if (chunks.length > 0) queue.leave();
     for (const chunk of chunks) if (chunk.type !== 'text-delta') see(chunk);
     // One that was taken over has begun already.
     const isBegun = takenOver !== undefined && takenOver.lastSeq > 0;
@@ -389,6 +393,7 @@ export function runTurn(options: TurnOptions): Turn {
           ? session.attach(prompt, sink, written)
           : session.prompt(prompt, sink);
       translator = upstream.take(turn);
+      turn.onQueue = queue.change;
       // It was refused while it was being sent.
       if (!isLive(state)) return upstream.release();
       void Promise.resolve(turn.accepted).then(() => accepted.resolve(outcomeIn(state)));
@@ -420,6 +425,7 @@ export function runTurn(options: TurnOptions): Turn {
     get isQueued() {
       return upstream.isQueued;
     },
+    queue,
     get canWait() {
       return questions.isAsking && lease?.session.waiting !== undefined;
     },

@@ -1,5 +1,4 @@
-/** Session server, runners and gateway in one process on one port. */
-import { WebSocket } from 'ws';
+/** Sessions, their agents and a gateway in one process on one port. */
 import { createMetricRegistry } from '../../core/metrics.ts';
 import { toSafeLogger } from '../../core/safe-logger.ts';
 import type { Logger } from '../../core/translator.ts';
@@ -9,12 +8,9 @@ import {
   createChatGateway,
   type Role,
 } from '../../gateway/index.ts';
-import type { AgentDriver, SessionStore } from '../../sessions/index.ts';
-import { agentOpsUpstream } from '../../sources/agent-ops/index.ts';
+import type { Agent, SessionStore } from '../../sessions/index.ts';
 import type { User } from '../../turns/upstream.ts';
-import { createLocalRunners, type LocalRunners } from './local-runners.ts';
 import { isLoopback, refuseRebound } from './loopback.ts';
-import { createPasses } from './passes.ts';
 import { watchProcess } from './process-metrics.ts';
 import { type Fetch, type RequestInfo, type RunningServer, serve } from './serve.ts';
 import {
@@ -29,19 +25,22 @@ export type SessionStackOptions = {
   /** Default 127.0.0.1: this machine only. */
   host?: string;
   store: SessionStore;
-  /** The agent of a session; made when there is something to do. */
-  driver(sessionId: string): AgentDriver;
+  /** Makes the agent of a session, when there is something to do. */
+  agent(sessionId: string): Agent;
   /** Who asks. Default: everybody who can reach the port is the same person, `local`. */
   authenticate?(request: Request): Promise<User | null> | User | null;
   /** What they may do in a session. Default: whoever is let in is an owner. */
   access?(user: User, sessionId: string): Promise<Role | null> | Role | null;
-  /** Whether this may be the runner of a session, beside those in this process. Default: nobody. */
+  /** Whether this may be the runner of a session, instead of the agent in this process. Default: no runner is admitted. */
   admitRunner?(request: Request, sessionId: string): Promise<boolean> | boolean;
   /** Asked before the gateway: for what it gives nothing, the gateway answers. */
   fetch?(request: Request, info: RequestInfo): Response | undefined | Promise<Response | undefined>;
   /** What else the gateway is to know. */
-  gateway?: Omit<ChatGatewayOptions, 'upstream' | 'authenticate' | 'access' | 'logger'>;
-  sessions?: Pick<SessionServerOptions, 'timing' | 'limits' | 'cors' | 'onAudit'>;
+  gateway?: Omit<
+    ChatGatewayOptions,
+    'upstream' | 'sessions' | 'log' | 'authenticate' | 'access' | 'logger'
+  >;
+  sessions?: Pick<SessionServerOptions, 'timing' | 'limits' | 'cors' | 'onAudit' | 'log'>;
   /** How long `close` lets turns go on. Default 5,000. */
   shutdownMs?: number;
   logger?: Logger;
@@ -52,7 +51,6 @@ export type SessionStack = {
   port: number;
   gateway: ChatGateway;
   sessions: SessionServer;
-  runners: LocalRunners;
   /** Takes no more prompts, lets turns end, and lets everything go. */
   close(): Promise<void>;
 };
@@ -60,46 +58,36 @@ export type SessionStack = {
 const LOCAL = { id: 'local' };
 
 /**
- * Starts everything a chat on agents needs. What a page sends goes to the gateway, from there over
- * a WebSocket to the session, and from that over another one to its runner: the same way as if each
- * were on a machine of its own.
+ * Starts everything a chat on agents needs. Gateway, session and agent call each other: there is no socket between them,
+ * and one log.
  *
  * @example
- * const { url, close } = await startSessionStack({ store, driver: () => openCodeDriver() });
+ * const { url, close } = await startSessionStack({ store, agent: () => openCodeAgent() });
  */
 export async function startSessionStack(options: SessionStackOptions): Promise<SessionStack> {
-  const { store, driver, port = 0, host = '127.0.0.1', shutdownMs = 5_000 } = options;
+  const { store, agent, port = 0, host = '127.0.0.1', shutdownMs = 5_000 } = options;
   const logger = toSafeLogger(options.logger);
   const isForThisMachine = !options.authenticate && isLoopback(host);
   // Everybody who can reach the port is the same person.
   const anybody = (request: Request) => (isForThisMachine && refuseRebound(request) ? null : LOCAL);
-  const { authenticate = anybody, access = () => 'owner' as const } = options;
-  const passes = createPasses();
+  const { authenticate = anybody, access = () => 'owner' as const, admitRunner } = options;
   const metrics = options.gateway?.metrics ?? createMetricRegistry();
-  let own = '';
+  const { errorText } = options.gateway ?? {};
 
   const sessions = createSessionServer({
     ...options.sessions,
     store,
+    agent,
     metrics,
     authenticate,
     access,
-    admitGateway: (request, sessionId) => passes.read(tokenOf(request), sessionId),
-    admitRunner: (request, sessionId) =>
-      passes.isRunner(tokenOf(request)) || (options.admitRunner?.(request, sessionId) ?? false),
-    onRunnerWanted: (sessionId) => runners.call(sessionId),
-    onSessionClosed: (sessionId) => runners.dismiss(sessionId),
+    ...(admitRunner && { admitRunner }),
+    ...(errorText && { errorText: (error) => errorText(error) }),
     ...(logger && { logger }),
   });
   const gateway = createChatGateway({
     ...options.gateway,
-    upstream: agentOpsUpstream({
-      url: (sessionId) => `${own}/api/sessions/${encodeURIComponent(sessionId)}/ws?role=client`,
-      token: passes.of,
-      WebSocket,
-      isSessionServer: true,
-      maxEventBytes: 64_000_000,
-    }),
+    sessions: sessions.sessions,
     authenticate,
     access,
     timing: { shutdownMs, ...options.gateway?.timing },
@@ -120,21 +108,12 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
       host,
       shutdownMs,
       upgrade: sessions.upgrade,
-      // A pass is as long as the token it stands for, and longer.
-      maxHeaderBytes: 64_000,
       ...(logger && { logger }),
     });
   } catch (error) {
     await Promise.all([gateway.close(), sessions.close(0)]);
     throw error;
   }
-  own = `http://${toOwnHost(host)}:${server.port}`;
-  const runners = createLocalRunners({
-    driver,
-    url: own,
-    token: passes.runner,
-    ...(logger && { logger }),
-  });
   sessions.recover();
   const stopWatching = watchProcess(metrics);
 
@@ -144,26 +123,13 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
     port: server.port,
     gateway,
     sessions,
-    runners,
     close() {
       closing ??= (async () => {
         await Promise.all([gateway.close(), sessions.close(shutdownMs)]);
-        await runners.close();
         await server.close();
         stopWatching();
       })();
       return closing;
     },
   };
-}
-
-function tokenOf({ headers }: Request): string | undefined {
-  return /^Bearer (.+)$/i.exec(headers.get('authorization') ?? '')?.[1];
-}
-
-/** Where this process reaches itself. */
-function toOwnHost(host: string): string {
-  if (host === '0.0.0.0' || host === '') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
 }

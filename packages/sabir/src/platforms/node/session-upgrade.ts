@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ErrorKind } from '../../core/errors.ts';
 import { startTimeout } from '../../core/timers.ts';
-import type { ClientInfo } from '../../sessions/index.ts';
+import type { ClientInfo } from '../../gateway/v2/sockets.ts';
 import { toUrl } from './listener.ts';
 
 const ADDRESS = /^\/api\/sessions\/([^/]+)\/ws$/;

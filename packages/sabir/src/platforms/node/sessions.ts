@@ -1,10 +1,5 @@
 /** Sessions on Node: the server, where they are kept, and everything together. */
 export {
-  createLocalRunners,
-  type LocalRunners,
-  type LocalRunnersOptions,
-} from './local-runners.ts';
-export {
   createSessionServer,
   type SessionServer,
   type SessionServerOptions,

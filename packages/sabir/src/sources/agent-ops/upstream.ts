@@ -4,10 +4,9 @@ import type { Channel } from '../../core/translator.ts';
 import { unlessAborted } from '../../core/within.ts';
 import type { Upstream, User } from '../../turns/upstream.ts';
 import { toHistory } from './history.ts';
-import { isLinkedInit, LinkedSession } from './linked-session.ts';
 import type { AgentOpsOptions } from './options.ts';
 import { AgentOpsSession } from './session.ts';
-import { connect, type SocketListener, type Target, type WebSocketConstructor } from './socket.ts';
+import { connect, type Target, type WebSocketConstructor } from './socket.ts';
 
 export type AgentOpsUpstreamOptions = {
   /**
@@ -31,16 +30,6 @@ export type AgentOpsUpstreamOptions = {
   settleMs?: number;
   /** How long the server may take to answer a connection. Default 15,000. */
   openMs?: number;
-  /**
-   * There is one of ours at the address: it is asked for no more than the turns. It is known for
-   * one anyway, and told much that is not needed. Default false: nothing is added to the address.
-   */
-  isSessionServer?: boolean;
-  /**
-   * How long to try to come back when the connection to a session server of ours has dropped: its
-   * turns go on meanwhile. Default 20,000; others' turns are lost with the connection.
-   */
-  returnMs?: number;
   /** A larger event is not read. Default 32 MB. */
   maxEventBytes?: number;
   dialect?: AgentOpsOptions['dialect'];
@@ -70,8 +59,6 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
     pingMs = 30_000,
     settleMs = 2_000,
     openMs = 15_000,
-    returnMs = 20_000,
-    isSessionServer = false,
     maxEventBytes = 32_000_000,
     dialect = 'auto',
     approvals = false,
@@ -127,56 +114,11 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
         const { reason: cause } = signal;
         return new SabirError(UPSTREAM_UNREACHABLE, 'The caller gave up.', { cause });
       });
-      const gate = createGate();
-      const forTurns = (to: Target) => (isSessionServer ? toTurnsOnly(to) : to);
-      const socket = await connect(forTurns(target), gate, signal);
-      const common = { channel, approvals, pingMs, history };
-      const session = gate.isLinked
-        ? new LinkedSession({
-            ...common,
-            returnMs,
-            connect: async (listener, until) =>
-              connect(forTurns(await targetOf(user, where)), listener, until),
-          })
-        : new AgentOpsSession({ ...common, dialect, settleMs });
-      gate.open(session);
-      session.connected(socket);
+      const session = new AgentOpsSession({ channel, approvals, pingMs, history, dialect, settleMs });
+      session.connected(await connect(target, session, signal));
       return session;
     },
   };
-}
-
-/** Holds back what a server says until it is known what kind it is. */
-function createGate() {
-  const held: unknown[] = [];
-  let isDropped = false;
-  let listener: SocketListener | undefined;
-  return {
-    get isLinked() {
-      return held.some(isLinkedInit);
-    },
-    event(event: unknown): void {
-      if (listener) listener.event(event);
-      else held.push(event);
-    },
-    drop(why: string): void {
-      if (listener) listener.drop(why);
-      else isDropped = true;
-    },
-    open(to: SocketListener): void {
-      listener = to;
-      for (const event of held.splice(0)) to.event(event);
-      if (isDropped) to.drop('The connection is gone already.');
-    },
-  };
-}
-
-/** It need not tell its messages, nor everything twice. */
-function toTurnsOnly(target: Target): Target {
-  const url = new URL(target.url);
-  url.searchParams.set('dialect', 'v2');
-  url.searchParams.set('messages', '0');
-  return { ...target, url: url.href };
 }
 
 type Init = { session?: { messages?: unknown }; data?: Record<string, unknown> };

@@ -1,0 +1,151 @@
+import type { ByteSink, ByteSource } from '../core/byte-source.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { type ErrorKind, SHUTTING_DOWN, SIGN_IN_EXPIRED } from '../core/errors.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import { startTimeout, startTimer, type Timer } from '../core/timers.ts';
+import { closingsOf } from '../turns/closings.ts';
+import type { Bytes, WireEncoder } from '../wires/wire-encoder.ts';
+import type { Departure, Viewer } from './viewer.ts';
+
+/** Where a prompt stands that waits behind others. */
+export interface QueueWatch {
+  /** How many prompts have to end before this one, and itself; 0 where none is known to be before it. */
+  position(): number;
+  /** Calls back when that changes. Gives the function that ends the subscription. */
+  subscribe(listener: () => void): () => void;
+  /** Settles when the turn begins; false if its prompt was withdrawn. */
+  whenBegun(): Promise<boolean>;
+}
+
+type QueuedViewerOptions = {
+  queue: QueueWatch;
+  messageId: string;
+  encoder: WireEncoder;
+  keepAliveMs: number;
+  expiresAt?: number | undefined;
+  /** The viewer of the turn, once it has begun; undefined if the log has no such turn. */
+  toViewer(): Promise<Viewer | undefined>;
+  /** Runs once, unless the turn's viewer has taken over. */
+  onDeparture(how: Departure): void;
+};
+
+const KEEP_ALIVE: Bytes = new TextEncoder().encode(': keep-alive\n\n');
+const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
+
+/**
+ * One viewer of a prompt that waits. Its place in the queue belongs to the session and not to the turn, so that it is not
+ * in the log: it is shown as `data-queue` without a number. When the turn begins, a viewer of the turn goes on with the stream.
+ */
+export class QueuedViewer implements ByteSource {
+  #options: QueuedViewerOptions;
+  #sink: ByteSink | undefined;
+  #viewer: Viewer | undefined;
+  #isReady = false;
+  #isOver = false;
+  #shown: number | undefined;
+  #unsubscribe: (() => void) | undefined;
+  #keepAlive: Timer | undefined;
+  #expiry: Timer | undefined;
+
+  constructor(options: QueuedViewerOptions) {
+    this.#options = options;
+  }
+
+  open(sink: ByteSink): void {
+    this.#sink = sink;
+    if (this.#isOver) return sink.end();
+    const { queue, keepAliveMs, expiresAt } = this.#options;
+    if (keepAliveMs > 0 && keepAliveMs < Infinity) {
+      this.#keepAlive = startTimer(keepAliveMs, () => {
+        if (this.#isReady) this.#write(KEEP_ALIVE);
+      });
+    }
+    if (expiresAt !== undefined) {
+      this.#expiry = startTimeout(expiresAt - Date.now(), () => this.letGo(SIGN_IN_EXPIRED));
+    }
+    this.#unsubscribe = queue.subscribe(() => this.#show());
+    this.#show();
+    void this.#follow();
+  }
+
+  resume(): void {
+    this.#isReady = true;
+    this.#viewer?.resume();
+  }
+
+  cancel(): void {
+    if (this.#viewer) this.#viewer.cancel();
+    else this.#depart('left');
+  }
+
+  /** The prompt goes on waiting, this stream does not. */
+  letGo(why: ErrorKind): void {
+    if (this.#viewer) return this.#viewer.letGo(why);
+    if (this.#isOver) return;
+    const { encoder, messageId } = this.#options;
+    const structure: Chunk[] = this.#shown === undefined ? [] : [{ type: 'start', messageId }];
+    this.#sink?.end(encoder.farewell(why, { after: 0, structure }));
+    this.#depart('let-go');
+  }
+
+  #write(bytes: Bytes): void {
+    this.#isReady = this.#sink?.write(bytes) ?? false;
+  }
+
+  #encode(chunks: Chunk[]): Bytes {
+    return this.#options.encoder.encode(chunks.map((chunk) => ({ seq: 0, chunk })));
+  }
+
+  #show(): void {
+    const { queue, messageId } = this.#options;
+    const position = queue.position();
+    if (this.#isOver || this.#viewer || position === this.#shown) return;
+    const opening: Chunk[] = this.#shown === undefined ? [{ type: 'start', messageId }] : [];
+    if (position === 0 && this.#shown === undefined) return;
+    this.#shown = position;
+    const status = position === 0 ? 'begun' : 'waiting';
+    const data = { position, status };
+    this.#write(this.#encode([...opening, { type: 'data-queue', id: 'queue', data }]));
+  }
+
+  async #follow(): Promise<void> {
+    const hasBegun = await this.#options.queue.whenBegun().catch(() => false);
+    if (this.#isOver) return;
+    const viewer = hasBegun ? await this.#options.toViewer().catch(() => undefined) : undefined;
+    if (this.#isOver) return viewer?.cancel();
+    if (!viewer) return hasBegun ? this.letGo(SHUTTING_DOWN) : this.#withdraw();
+    if (this.#shown) {
+      const data = { position: 0, status: 'begun' };
+      this.#write(this.#encode([{ type: 'data-queue', id: 'queue', data }]));
+    }
+    this.#stop();
+    this.#viewer = viewer;
+    viewer.open(this.#sink as ByteSink);
+    if (this.#isReady) viewer.resume();
+  }
+
+  /** A withdrawn prompt has no turn in the log: its stream ends as a stopped one does. */
+  #withdraw(): void {
+    const { encoder, messageId } = this.#options;
+    const isShown = this.#shown !== undefined;
+    const opening: Chunk[] = isShown ? [{ type: 'start', messageId }] : [];
+    const data = { position: 0, status: 'withdrawn' };
+    const queue: Chunk[] = isShown ? [{ type: 'data-queue', id: 'queue', data }] : [];
+    this.#write(this.#encode([...queue, ...closingsOf(opening, messageId, WITHDRAWN)]));
+    this.#sink?.end(encoder.end());
+    this.#depart('ended');
+  }
+
+  #stop(): void {
+    this.#unsubscribe?.();
+    this.#keepAlive?.clear();
+    this.#expiry?.clear();
+  }
+
+  #depart(how: Departure): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#stop();
+    this.#options.onDeparture(how);
+  }
+}
