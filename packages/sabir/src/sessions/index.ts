@@ -1,18 +1,14 @@
-export {
-  type Approval,
-  type BesideChunks,
-  type ChunkDriverOptions,
-  chunkDriver,
-  type DriverChunks,
-} from '../sources/ai-sdk/chunk-driver.ts';
 export type {
-  AgentDriver,
-  DriverAnswer,
-  DriverEvent,
-  DriverPrompt,
-  DriverQuestion,
-  DriverStart,
-} from '../turns/driver.ts';
+  Agent,
+  AgentAnswer,
+  AgentChunks,
+  AgentFunction,
+  AgentPrompt,
+  AgentQuestion,
+  AgentStart,
+  QuestionOption,
+  SessionEvent,
+} from '../turns/agent.ts';
 export type { ClientInfo } from './clients.ts';
 export { memorySessionStore } from './memory-store.ts';
 export {
@@ -33,7 +29,7 @@ export type {
   TurnEvent,
 } from './protocol.ts';
 export { Runner, type RunnerOptions } from './runner.ts';
-export { type ScriptedDriverOptions, scriptedDriver } from './scripted-driver.ts';
+export { type ScriptedAgentOptions, scriptedAgent } from './scripted-agent.ts';
 export { SessionAgent } from './session-agent.ts';
 export type {
   Participant,

@@ -1,4 +1,5 @@
 import { createId } from '../core/id.ts';
+import { toJsonSafe } from '../core/json.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
 import { startTimer, type Timer } from '../core/timers.ts';
 import type { Logger } from '../core/translator.ts';
@@ -9,8 +10,8 @@ import {
   type SocketListener,
   type WebSocketConstructor,
 } from '../sources/agent-ops/socket.ts';
-import type { AgentDriver } from '../turns/driver.ts';
-import { type DriverTurn, type PromptCommand, startDriverTurn } from './driver-turn.ts';
+import { type Agent, type AgentFunction, type SessionEvent, toAgent } from '../turns/agent.ts';
+import { type AgentTurn, type PromptCommand, startAgentTurn } from './agent-turn.ts';
 import { createOutbox } from './outbox.ts';
 import type { RunnerHello } from './protocol.ts';
 import { readRunnerCommand } from './read-runner-command.ts';
@@ -19,7 +20,7 @@ export type RunnerOptions = {
   sessionId: string;
   /** Where the session server is: `ws://host` or `http://host`. */
   url: string;
-  driver: AgentDriver;
+  agent: Agent | AgentFunction;
   /** Sent as `Authorization: Bearer`. */
   token?: string | (() => string | Promise<string>);
   /** Default: the platform's. The `ws` package's works too. */
@@ -40,13 +41,13 @@ export type RunnerOptions = {
 const MOST_KNOWN = 50;
 const FAREWELL_MS = 1_000;
 const SHUT_DOWN = {
-  reason: 'error',
-  error: 'The agent was shut down.',
+  status: 'failed',
+  message: 'The agent was shut down.',
   code: 'run-aborted',
 } as const;
 const TOO_FAR_BEHIND = {
-  reason: 'error',
-  error: 'The agent could not tell its answer in time.',
+  status: 'failed',
+  message: 'The agent could not tell its answer in time.',
   code: 'upstream-flood',
 } as const;
 
@@ -55,7 +56,7 @@ const TOO_FAR_BEHIND = {
  * and says again what was not confirmed, and nothing else.
  *
  * @example
- * const runner = new Runner({ url, sessionId, driver: openCodeDriver() });
+ * const runner = new Runner({ url, sessionId, agent: openCodeAgent() });
  * runner.start();
  */
 export class Runner implements SocketListener {
@@ -64,7 +65,8 @@ export class Runner implements SocketListener {
   #options: RunnerOptions;
   #socket: Socket | undefined;
   #outbox = createOutbox((frame) => this.#socket?.send(frame));
-  #turn: DriverTurn | undefined;
+  #agent: Agent;
+  #turn: AgentTurn | undefined;
   #next: PromptCommand[] = [];
   #known: string[] = [];
   #ready: Promise<void> | undefined;
@@ -78,6 +80,7 @@ export class Runner implements SocketListener {
   constructor(options: RunnerOptions) {
     const logger = toSafeLogger(options.logger);
     this.#options = { ...options, ...(logger && { logger }) };
+    this.#agent = toAgent(options.agent);
   }
 
   get isConnected(): boolean {
@@ -106,21 +109,23 @@ export class Runner implements SocketListener {
     this.#closing.abort();
     clearTimeout(this.#retry);
     this.#hangUp();
-    if (turn) await Promise.race([turn.done, turn.abandoned]);
-    await this.#closeDriver();
+    if (turn) await Promise.race([turn.ended, turn.abandoned]);
+    await this.#closeAgent();
   }
 
-  async #closeDriver(): Promise<void> {
-    const { driver, logger, stopMs = 5_000 } = this.#options;
-    const closing = (async () => driver.close?.())().catch((error: unknown) => {
-      logger?.warn('an agent did not close', { driver: driver.name, error });
+  async #closeAgent(): Promise<void> {
+    const { logger, stopMs = 5_000 } = this.#options;
+    const agent = this.#agent;
+    const closing = (async () => agent.close?.())().catch((error: unknown) => {
+      logger?.warn('an agent did not close', { agent: agent.name, error });
     });
     await within(stopMs, closing);
   }
 
   /** It was given to us too late. */
   #refuse(turnId: string): void {
-    this.#outbox.add({ type: 'message.finalize', turnId, ...SHUT_DOWN });
+    const { message: error, code } = SHUT_DOWN;
+    this.#outbox.add({ type: 'message.finalize', turnId, reason: 'error', error, code });
   }
 
   event(event: unknown): void {
@@ -188,7 +193,7 @@ export class Runner implements SocketListener {
       type: 'runner.hello',
       turnId: this.#turn?.turnId ?? null,
       known: this.#known,
-      ...(this.#options.driver.needsHistory && { needsHistory: true }),
+      ...(this.#agent.needsHistory && { needsHistory: true }),
     };
     socket.send(hello);
     this.#outbox.sendAgain();
@@ -216,12 +221,12 @@ export class Runner implements SocketListener {
 
   /** Once, and again if it failed. */
   #getReady(): Promise<void> {
-    const { driver, sessionId, logger } = this.#options;
+    const { sessionId, logger } = this.#options;
     this.#ready ??= (async () => {
-      await driver.start?.({
+      await this.#agent.start?.({
         sessionId,
         signal: this.#closing.signal,
-        emit: (event) => this.#say(event),
+        emit: (event) => this.#emit(event),
         ...(logger && { logger }),
       });
     })();
@@ -229,6 +234,10 @@ export class Runner implements SocketListener {
       this.#ready = undefined;
     });
     return this.#ready;
+  }
+
+  #emit(event: SessionEvent): void {
+    this.#say(toJsonSafe(event) as SessionEvent);
   }
 
   #say(event: object): void {
@@ -253,29 +262,30 @@ export class Runner implements SocketListener {
   }
 
   async #work(): Promise<void> {
-    const { sessionId, driver, errorText } = this.#options;
+    const { sessionId, errorText } = this.#options;
     for (let command = this.#next.shift(); command; command = this.#next.shift()) {
-      const turn = startDriverTurn({
+      const turn = startAgentTurn({
         sessionId,
         command,
-        driver,
+        agent: this.#agent,
         errorText,
         ready: this.#getReady(),
         say: (event) => this.#say(event),
+        emit: (event) => this.#emit(event),
       });
       this.#turn = turn;
-      await Promise.race([turn.done, turn.abandoned]);
+      await Promise.race([turn.ended, turn.abandoned]);
       this.#turn = undefined;
-      if (!turn.isDone) await this.#replaceDriver();
+      if (!turn.hasEnded) await this.#restartAgent();
     }
   }
 
   /** It did not stop when it was told to: nothing else would ever be answered. */
-  async #replaceDriver(): Promise<void> {
-    const { driver, logger } = this.#options;
-    logger?.warn('the agent did not stop, and is started anew', { driver: driver.name });
+  async #restartAgent(): Promise<void> {
+    const { logger } = this.#options;
+    logger?.warn('the agent did not stop, and is started anew', { agent: this.#agent.name });
     this.#ready = undefined;
-    await this.#closeDriver();
+    await this.#closeAgent();
   }
 
   #abort(turnId: string): void {

@@ -1,14 +1,14 @@
 /** Runners in the same process as the sessions they serve: each comes when its session wants it. */
 import { WebSocket } from 'ws';
 import { withText } from '../../core/without-content.ts';
-import { type AgentDriver, Runner, type RunnerOptions } from '../../sessions/index.ts';
+import { Runner, type RunnerOptions } from '../../sessions/index.ts';
 
-export type LocalRunnersOptions = Omit<RunnerOptions, 'sessionId' | 'driver' | 'WebSocket'> & {
+export type LocalRunnersOptions = Omit<RunnerOptions, 'sessionId' | 'agent' | 'WebSocket'> & {
   /** The agent of a session; made when there is something to do. */
-  driver(sessionId: string): AgentDriver;
+  agent(sessionId: string): RunnerOptions['agent'];
 };
 
-export function createLocalRunners({ driver, ...options }: LocalRunnersOptions) {
+export function createLocalRunners({ agent, ...options }: LocalRunnersOptions) {
   const runners = new Map<string, Runner>();
   const closing = new Set<Promise<void>>();
   let isClosed = false;
@@ -32,7 +32,7 @@ export function createLocalRunners({ driver, ...options }: LocalRunnersOptions) 
     call(sessionId: string): void {
       if (isClosed || runners.has(sessionId)) return;
       try {
-        const runner = new Runner({ ...options, sessionId, driver: driver(sessionId), WebSocket });
+        const runner = new Runner({ ...options, sessionId, agent: agent(sessionId), WebSocket });
         runners.set(sessionId, runner);
         runner.start();
       } catch (error) {

@@ -9,7 +9,7 @@ import {
   createChatGateway,
   type Role,
 } from '../../gateway/index.ts';
-import type { AgentDriver, SessionStore } from '../../sessions/index.ts';
+import type { RunnerOptions, SessionStore } from '../../sessions/index.ts';
 import { agentOpsUpstream } from '../../sources/agent-ops/index.ts';
 import type { User } from '../../turns/upstream.ts';
 import { createLocalRunners, type LocalRunners } from './local-runners.ts';
@@ -30,7 +30,7 @@ export type SessionStackOptions = {
   host?: string;
   store: SessionStore;
   /** The agent of a session; made when there is something to do. */
-  driver(sessionId: string): AgentDriver;
+  agent(sessionId: string): RunnerOptions['agent'];
   /** Who asks. Default: everybody who can reach the port is the same person, `local`. */
   authenticate?(request: Request): Promise<User | null> | User | null;
   /** What they may do in a session. Default: whoever is let in is an owner. */
@@ -65,10 +65,10 @@ const LOCAL = { id: 'local' };
  * were on a machine of its own.
  *
  * @example
- * const { url, close } = await startSessionStack({ store, driver: () => openCodeDriver() });
+ * const { url, close } = await startSessionStack({ store, agent: () => openCodeAgent() });
  */
 export async function startSessionStack(options: SessionStackOptions): Promise<SessionStack> {
-  const { store, driver, port = 0, host = '127.0.0.1', shutdownMs = 5_000 } = options;
+  const { store, agent, port = 0, host = '127.0.0.1', shutdownMs = 5_000 } = options;
   const logger = toSafeLogger(options.logger);
   const isForThisMachine = !options.authenticate && isLoopback(host);
   // Everybody who can reach the port is the same person.
@@ -130,7 +130,7 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
   }
   own = `http://${toOwnHost(host)}:${server.port}`;
   const runners = createLocalRunners({
-    driver,
+    agent,
     url: own,
     token: passes.runner,
     ...(logger && { logger }),

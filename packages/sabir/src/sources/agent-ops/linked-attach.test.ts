@@ -1,7 +1,7 @@
 /** Two processes of a gateway, each with its own connection, to one real session server. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../../../test/session-chain.ts';
 import { startSocketProxy } from '../../../test/socket-proxy.ts';
 import {
@@ -22,8 +22,8 @@ import { agentOpsUpstream } from './upstream.ts';
 const YES = { type: 'answer', questionId: 'q1', answer: 'Yes' } as const;
 
 async function setUp(options: Partial<ChainOptions> = {}) {
-  const driver = scriptedDriver();
-  const chain = await startSessionChain({ driver, ...options });
+  const agent = scriptedAgent();
+  const chain = await startSessionChain({ agent, ...options });
   /** Each time another process: nothing is shared but the server. */
   const open = async (sessionId = 's', url = chain.url): Promise<UpstreamSession> => {
     const token = ({ id }: { id: string }) => id;
@@ -32,7 +32,7 @@ async function setUp(options: Partial<ChainOptions> = {}) {
     onTestFinished(() => session.close());
     return session;
   };
-  return { driver, chain, open };
+  return { agent, chain, open };
 }
 
 /** Writes so many events of the turn, and is gone. */
@@ -60,7 +60,7 @@ function logOf(first: Watched, second: Watched) {
 
 describe('a turn whose process is gone', () => {
   it('is whole in the next, wherever it was cut, also when it has ended meanwhile', async () => {
-    const { driver, open } = await setUp();
+    const { agent, open } = await setUp();
     const whole = watch(await open('whole'), promptOf('everything'));
     await whole.done;
     const count = whole.turn.position ?? 0;
@@ -74,11 +74,11 @@ describe('a turn whose process is gone', () => {
       const wanted = { ...messageOf(whole.chunks), id: prompt.messageId };
       expect(messageOf(logOf(first, second))).toEqual(wanted);
     }
-    expect(driver.prompts).toHaveLength(count);
+    expect(agent.prompts).toHaveLength(count);
   });
 
   it('goes on in the next while it runs, from one to the next again and again', async () => {
-    const { driver, open } = await setUp();
+    const { agent, open } = await setUp();
     const prompt = promptOf('paced 120');
     const first = await dieAfter(await open(), prompt, 20);
     let mark = 20;
@@ -102,11 +102,11 @@ describe('a turn whose process is gone', () => {
     expect(verifyChunks(log)).toEqual([]);
     expect(textOf(log)).toBe(Array.from({ length: 120 }, (_, at) => `${at + 1} `).join(''));
     expect(messageOf(log)).toEqual(messageOf(last.chunks));
-    expect(driver.prompts).toHaveLength(1);
+    expect(agent.prompts).toHaveLength(1);
   });
 
   it('is told from its first event though the connection is cut meanwhile', async () => {
-    const { driver, chain, open } = await setUp();
+    const { agent, chain, open } = await setUp();
     const prompt = promptOf('count 3000');
     const first = await dieAfter(await open(), prompt, 500);
     const cuts = [9_000, 60_000, 150_000];
@@ -119,12 +119,12 @@ describe('a turn whose process is gone', () => {
     expect(second.text).toHaveLength(
       Array.from({ length: 3000 }, (_, at) => `${at + 1} `).join('').length,
     );
-    expect(driver.prompts).toHaveLength(1);
+    expect(agent.prompts).toHaveLength(1);
   });
 
   it('has left the queue in the next, whether it waits there or begins before', async () => {
     for (const waits of [true, false]) {
-      const { driver, open } = await setUp();
+      const { agent, open } = await setUp();
       const slow = watch(await open(), promptOf('slow'));
       await until(() => slow.text === 'Half ');
       const session = await open();
@@ -136,9 +136,9 @@ describe('a turn whose process is gone', () => {
       const written = first.told;
       const waiting = waits ? watch(await open(), prompt, 'attach') : undefined;
       if (waiting) await until(() => waiting.turn.isQueued && waiting.told.length > 0);
-      driver.go();
+      agent.go();
       await slow.done;
-      await until(() => driver.prompts.length === 2);
+      await until(() => agent.prompts.length === 2);
       const second = waiting ?? watch(await open(), prompt, 'attach');
       expect(await second.done).toMatchObject({ outcome: 'finished' });
       const chunks = written.flatMap((told) => told.chunks);
@@ -148,12 +148,12 @@ describe('a turn whose process is gone', () => {
         data: { position: 0, status: 'begun' },
       });
       expect(textOf(log)).toBe('echo after');
-      expect(driver.prompts).toHaveLength(2);
+      expect(agent.prompts).toHaveLength(2);
     }
   });
 
   it('is stopped in the next, if its prompt was taken back meanwhile', async () => {
-    const { driver, chain, open } = await setUp();
+    const { agent, chain, open } = await setUp();
     const slow = watch(await open(), promptOf('slow'));
     await until(() => slow.text === 'Half ');
     const session = await open();
@@ -166,13 +166,13 @@ describe('a turn whose process is gone', () => {
     await page.until(({ type }) => type === 'queue.withdrawn');
     const second = watch(await open(), prompt, 'attach');
     expect(await second.done).toMatchObject({ outcome: 'stopped', reason: 'withdrawn' });
-    driver.go();
+    agent.go();
     await slow.done;
-    expect(driver.prompts).toHaveLength(1);
+    expect(agent.prompts).toHaveLength(1);
   });
 
   it('stops in the next, whether the stop had arrived or was lost with the process', async () => {
-    const { driver, chain, open } = await setUp();
+    const { agent, chain, open } = await setUp();
     for (const arrives of [true, false]) {
       const proxy = await startSocketProxy(chain.port, () => undefined);
       onTestFinished(() => proxy.close());
@@ -190,13 +190,13 @@ describe('a turn whose process is gone', () => {
       expect(await second.done).toMatchObject({ outcome: 'stopped' });
       expect(second.text).toBe('Half ');
       await until(() => !next.isBusy);
-      expect(driver.prompts.at(-1)?.signal.aborted).toBe(true);
+      expect(agent.prompts.at(-1)?.signal.aborted).toBe(true);
     }
-    expect(driver.prompts).toHaveLength(2);
+    expect(agent.prompts).toHaveLength(2);
   });
 
   it('has the answer that was lost with the process, if the next gives it again', async () => {
-    const { driver, chain, open } = await setUp();
+    const { agent, chain, open } = await setUp();
     const proxy = await startSocketProxy(chain.port, () => undefined);
     onTestFinished(() => proxy.close());
     const session = await open('s', proxy.url);
@@ -211,7 +211,7 @@ describe('a turn whose process is gone', () => {
     second.turn.answer(YES);
     expect(await second.done).toMatchObject({ outcome: 'finished' });
     expect(second.text).toContain('Answered: Yes');
-    expect(driver.prompts).toHaveLength(1);
+    expect(agent.prompts).toHaveLength(1);
   });
 
   it('tells at its place that nobody answered in time', async () => {
@@ -231,7 +231,7 @@ describe('a turn whose process is gone', () => {
   });
 
   it('fails in the next, if the server has forgotten its events', async () => {
-    const { driver, open } = await setUp();
+    const { agent, open } = await setUp();
     const prompt = promptOf('text');
     const session = await open();
     await watch(session, prompt).done;
@@ -240,20 +240,20 @@ describe('a turn whose process is gone', () => {
     expect(await second.done).toMatchObject({ outcome: 'failed', code: 'upstream-dropped' });
     expect(second.closed).toHaveLength(1);
     expect(second.turn.position).toBe(0);
-    expect(driver.prompts).toHaveLength(19);
+    expect(agent.prompts).toHaveLength(19);
   });
 
   it('is taken from whoever had it in the same session, who is told', async () => {
-    const { driver, open } = await setUp();
+    const { agent, open } = await setUp();
     const session = await open();
     const prompt = promptOf('slow');
     const first = watch(session, prompt);
     await until(() => first.text === 'Half ');
     const second = watch(session, prompt, 'attach');
     expect(await first.done).toMatchObject({ outcome: 'failed' });
-    driver.go();
+    agent.go();
     expect(await second.done).toMatchObject({ outcome: 'finished' });
     expect(second.text).toBe('Half and whole.');
-    expect(driver.prompts).toHaveLength(1);
+    expect(agent.prompts).toHaveLength(1);
   });
 });

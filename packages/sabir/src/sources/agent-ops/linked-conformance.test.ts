@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws';
 import { startAgentOpsServer } from '../../../test/agent-ops-server.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { type SessionChain, startSessionChain } from '../../../test/session-chain.ts';
 import { describeUpstream } from '../../../test/upstream-conformance.ts';
 import { agentOpsUpstream } from './upstream.ts';
@@ -13,8 +13,8 @@ for (const [name, socket, isSessionServer] of [
     `agentOpsUpstream: ${name}, a session server of ours`,
     { hasConnection: true, hasHistory: true, canAttach: true, keepsTime: true },
     async () => {
-      const driver = scriptedDriver({ onDrop: () => void chain.close() });
-      const chain: SessionChain = await startSessionChain({ driver, isKept: true });
+      const agent = scriptedAgent({ onDrop: () => void chain.close() });
+      const chain: SessionChain = await startSessionChain({ agent, isKept: true });
       const silent = await startAgentOpsServer();
       silent.fault({ hang: true });
       const token = (user: { id: string }) => user.id;
@@ -24,14 +24,10 @@ for (const [name, socket, isSessionServer] of [
         unreachable: agentOpsUpstream({ url: 'ws://127.0.0.1:1', ...common }),
         hanging: agentOpsUpstream({ url: silent.url, ...common }),
         isSerial: true,
-        go: driver.go,
+        go: agent.go,
         end: chain.close,
         held: () => chain.sessions.clientCount,
-        prompts: () =>
-          driver.prompts.map(({ content, author }) => ({
-            text: content,
-            ...(author && { user: author.id }),
-          })),
+        prompts: () => agent.prompts.map(({ text, user }) => ({ text, user: user.id })),
         close: async () => {
           await Promise.all([chain.close(), silent.close()]);
         },
