@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import type { Chunk } from '../src/core/chunks.ts';
 import type { AnyToolPart } from '../src/core/fold-tools.ts';
 import type { UIMessage } from '../src/core/message.ts';
-import { asUpstream, type ChatGateway, type ChunkTurn } from '../src/gateway/index.ts';
+import { type AgentPrompt, asUpstream, type ChatGateway } from '../src/gateway/index.ts';
 import { serve } from '../src/platforms/node/serve.ts';
 import type { Upstream } from '../src/turns/upstream.ts';
 import { type ClientName, createClient, httpTransport, type RealClient } from './real-clients.ts';
@@ -71,9 +71,9 @@ function toVerdict(answer: unknown): Verdict {
 export function createApprovalAgent(options: AgentOptions) {
   const { steps, question = {}, store = new Map(), isForgetful = false, beforeTelling } = options;
   const heard: Record<string, unknown> = {};
-  const turns: ChunkTurn[] = [];
+  const turns: AgentPrompt[] = [];
 
-  async function* run(turn: ChunkTurn): AsyncGenerator<Chunk> {
+  async function* run(turn: AgentPrompt): AsyncGenerator<Chunk> {
     turns.push(turn);
     const { chatKey, messageId, isRestored } = turn;
     const found = isRestored ? store.get(chatKey) : undefined;
@@ -114,8 +114,11 @@ export function createApprovalAgent(options: AgentOptions) {
     yield { type: 'text-delta', id: 't', delta: `Done: ${kept.verdicts.join(', ')}.` };
   }
 
-  const upstream: Upstream = asUpstream(run, {
-    waiting: ({ chatKey }) => store.get(chatKey),
+  const upstream: Upstream = asUpstream({
+    name: 'approvals',
+    concurrent: true,
+    prompt: run,
+    restore: ({ chatKey }) => store.get(chatKey),
   });
   return { upstream, heard, turns, store };
 }

@@ -7,7 +7,7 @@ import type { Chunk } from '../src/core/chunks.ts';
 import { createSseDecoder, type SseFrame } from '../src/core/sse.ts';
 import type { ChatGateway, ChatGatewayOptions, Role } from '../src/gateway/index.ts';
 import { asUpstream, contractChatOf, createChatGateway } from '../src/gateway/index.ts';
-import type { ChunkTurn } from '../src/sources/ai-sdk/upstream.ts';
+import type { AgentPrompt } from '../src/turns/agent.ts';
 import type { Upstream } from '../src/turns/upstream.ts';
 import { parseMetrics } from './parse-metrics.ts';
 
@@ -23,7 +23,7 @@ export const ORIGIN = 'http://gateway.test';
 
 /** One prompt on the agent's side: what the test tells it to say, it says. */
 type AgentRun = {
-  turn: ChunkTurn;
+  turn: AgentPrompt;
   say(...chunks: Chunk[]): void;
   /** A text of its own, begun and ended. */
   text(text: string): void;

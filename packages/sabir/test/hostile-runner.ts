@@ -1,7 +1,7 @@
 /** A runner on a socket of its own that says whatever a test has it say. */
 import { onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { scriptedDriver } from './scripted-driver.ts';
+import { scriptedAgent } from './scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from './session-chain.ts';
 
 type Command = { type: string; [field: string]: unknown };
@@ -40,7 +40,7 @@ export async function connectRunner(
 /** A session whose only runner is hostile, and has been given the turn `t`, which Ann asked for. */
 export async function startHostileTurn(options: Partial<ChainOptions> = {}) {
   const chain = await startSessionChain({
-    driver: scriptedDriver(),
+    agent: scriptedAgent(),
     onRunnerWanted: () => undefined,
     ...options,
   });

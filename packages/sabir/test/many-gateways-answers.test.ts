@@ -23,7 +23,7 @@ describe.skipIf(!hasRedis)(`answers to gateways without sticky sessions${IF_REDI
 
   it('reach the agent from any of them, the first one only [GWS-03]', async () => {
     const agent = createLedAgent();
-    const { A, B, C, finishes } = await startFleet(redis(), { driver: agent.driver });
+    const { A, B, C, finishes } = await startFleet(redis(), { agent });
     const sender = openSse(await at(A).post(chatBody('go')));
     const watcher = openSse(await at(C).resume());
     const run = await agent.run();
@@ -50,7 +50,7 @@ describe.skipIf(!hasRedis)(`answers to gateways without sticky sessions${IF_REDI
 
   it('count once, however many are given at the same moment', async () => {
     const agent = createLedAgent();
-    const { A, B, C } = await startFleet(redis(), { driver: agent.driver });
+    const { A, B, C } = await startFleet(redis(), { agent });
     const sender = openSse(await at(A).post(chatBody('go')));
     const run = await agent.run();
     for (let round = 0; round < ROUNDS; round++) {
@@ -77,7 +77,7 @@ describe.skipIf(!hasRedis)(`answers to gateways without sticky sessions${IF_REDI
 
   it('that come too late are too late everywhere', async () => {
     const agent = createLedAgent();
-    const { A, B, C } = await startFleet(redis(), { driver: agent.driver });
+    const { A, B, C } = await startFleet(redis(), { agent });
     const sender = openSse(await at(A).post(chatBody('go')));
     const run = await agent.run();
     const answer = run.prompt.ask({ questionId: 'q', text: 'Deploy?', expiresInMs: 300 });

@@ -34,7 +34,7 @@ describe.skipIf(!hasRedis)(`a gateway that is closed${IF_REDIS}`, () => {
   async function start({ gateway, ...options }: FleetOptions = {}) {
     const agent = createLedAgent();
     const fleet = await startFleet(redis(), {
-      driver: agent.driver,
+      agent,
       log: LONG_LEASE,
       gateway: { ...gateway, timing: { shutdownMs: SHUTDOWN_MS, ...gateway?.timing } },
       ...options,
@@ -160,7 +160,7 @@ describe.skipIf(!hasRedis)(`a gateway that is closed${IF_REDIS}`, () => {
     await until('all are stored', () => finishes.length === 4);
     expect(finishes.map(({ outcome }) => outcome.status)).toEqual(finishes.map(() => 'finished'));
     expect(finishes.filter((finish) => finish.at === 'A')).toEqual([]);
-    expect(agent.runs.map(({ prompt }) => prompt.content).sort()).toEqual(
+    expect(agent.runs.map(({ prompt }) => prompt.text).sort()).toEqual(
       chats.map((id) => `go ${id}`),
     );
     const taken = await Promise.all([B, C].map(({ metric }) => metric('sabir_takeovers_total')));

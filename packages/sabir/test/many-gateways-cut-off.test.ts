@@ -24,7 +24,7 @@ describe.skipIf(!hasRedis)(`a gateway that is cut off from Redis${IF_REDIS}`, ()
   /** A turn of A's that B shows. */
   async function start(log: FleetOptions['log'], gateway: FleetOptions['gateway'] = {}) {
     const agent = createLedAgent();
-    const fleet = await startFleet(redis(), { count: 2, driver: agent.driver, log, gateway });
+    const fleet = await startFleet(redis(), { count: 2, agent, log, gateway });
     const { A, B } = fleet;
     const sent = openSse(await at(A).post(chatBody('go')));
     sent.ended.catch(() => undefined);
@@ -89,7 +89,7 @@ describe.skipIf(!hasRedis)(`a gateway that is cut off from Redis${IF_REDIS}`, ()
     const agent = createLedAgent();
     const { A, B, finishes, prefix } = await startFleet(redis(), {
       count: 2,
-      driver: agent.driver,
+      agent,
     });
     const sent = openSse(await at(A).post(chatBody('go')));
     sent.ended.catch(() => undefined);
@@ -130,7 +130,7 @@ describe.skipIf(!hasRedis)(`a gateway that is cut off from Redis${IF_REDIS}`, ()
 
   it('that has just slept does not ask again what was asked and stopped meanwhile', async () => {
     const agent = createLedAgent();
-    const { A, B } = await startFleet(redis(), { count: 2, driver: agent.driver });
+    const { A, B } = await startFleet(redis(), { count: 2, agent });
     const sent = openSse(await at(B).post(chatBody('go')));
     const run = await agent.run();
     run.text('One ');

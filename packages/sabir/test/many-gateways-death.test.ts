@@ -37,7 +37,7 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
 
   async function start(options: FleetOptions = {}) {
     const agent = createLedAgent();
-    const fleet = await startFleet(redis(), { driver: agent.driver, ...options });
+    const fleet = await startFleet(redis(), { agent, ...options });
     return { ...fleet, agent };
   }
 
@@ -47,9 +47,10 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
     const ours = await openChat('sabir', where);
     const sent = ours.chat.sendMessage({ text: 'go' });
     const run = await agent.run();
-    run.say({ type: 'reasoning', delta: 'Let me see. ' });
-    const call = { type: 'tool', callId: 'k', toolName: 'lookup', args: { port: 'Oran' } } as const;
-    run.say({ ...call, status: 'running' });
+    run.say({ type: 'reasoning-delta', delta: 'Let me see. ' });
+    const toolCallId = 'k';
+    const input = { port: 'Oran' };
+    run.say({ type: 'tool-input-available', toolCallId, toolName: 'lookup', input });
     run.text('One ', 'two ');
     const stockAtA = await openChat('ai@7', () => A);
     const cut = stockAtA.chat.resumeStream();
@@ -67,7 +68,7 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
     run.text('three ');
     const again = await openChat('ai@7', () => B);
     const resumed = again.chat.resumeStream();
-    run.say({ ...call, status: 'completed', result: 3 });
+    run.say({ type: 'tool-output-available', toolCallId, output: 3 });
     await until('it goes on', () => again.text().includes('three'), SOON_MS);
     run.text('four.');
     run.end();
@@ -189,7 +190,7 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
     }
     await Promise.all(viewers.map(({ ended }) => ended));
     expect(viewers.map(({ text }) => text())).toEqual(['First.', 'Second.', 'Third.']);
-    expect(agent.runs.map(({ prompt }) => prompt.content)).toEqual(['go c1', 'go c2', 'go c3']);
+    expect(agent.runs.map(({ prompt }) => prompt.text)).toEqual(['go c1', 'go c2', 'go c3']);
     await until('all are stored', () => finishes.length === 3);
     expect(finishes.map(({ outcome }) => outcome.status)).toEqual(finishes.map(() => 'finished'));
   });
@@ -205,7 +206,7 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
     run.end();
     await viewer.ended;
     expect(viewer.text()).toBe('Here.');
-    expect(agent.runs.map(({ prompt }) => prompt.content)).toEqual(['go']);
+    expect(agent.runs.map(({ prompt }) => prompt.text)).toEqual(['go']);
     await until('it is stored', () => finishes.length > 0);
     expect(finishes).toMatchObject([{ at: 'B', outcome: { status: 'finished' } }]);
   });

@@ -31,7 +31,7 @@ describe.skipIf(!hasRedis)(`gateways that share turns${IF_REDIS}`, () => {
 
   async function start(options: FleetOptions = {}) {
     const agent = createLedAgent();
-    const fleet = await startFleet(redis(), { driver: agent.driver, ...options });
+    const fleet = await startFleet(redis(), { agent, ...options });
     return { ...fleet, agent };
   }
 
@@ -162,7 +162,7 @@ describe.skipIf(!hasRedis)(`gateways that share turns${IF_REDIS}`, () => {
       yield { type: 'text-delta', id: '1', delta: 'Not mine.' };
     });
     const { A, B, C, finishes } = await startFleet(redis(), {
-      driver: agent.driver,
+      agent,
       gatewayWith: (upstream) => ({ upstream: other, routes: { chat: { upstream } } }),
     });
     const to = (box: GatewayBox) => createContractUser(box.remote, 'carl');

@@ -32,7 +32,7 @@ describe.skipIf(!hasRedis)(`a Redis that is away in mid-turn${IF_REDIS}`, () => 
   async function start() {
     const agent = createLedAgent();
     const fleet = await startFleet(redis, {
-      driver: agent.driver,
+      agent,
       log: { answerMs: 500 },
       gateway: { timing: { keepAliveMs: 100 } },
     });
@@ -113,7 +113,7 @@ describe.skipIf(!hasRedis)(`a Redis that is away in mid-turn${IF_REDIS}`, () => 
         expect(verifyChunks(chunks())).toEqual([]);
       }
       expect(tellingOf(ours.result().message)).toEqual(tellingOf(finishes[0]?.message));
-      expect(agent.runs.map(({ prompt }) => prompt.content)).toEqual(['go']);
+      expect(agent.runs.map(({ prompt }) => prompt.text)).toEqual(['go']);
       // What was refused was not begun, and can be asked again.
       const again = openSse(await at(C).post(chatBody('meanwhile', { id: 'c2' })));
       const next = await agent.run(1);

@@ -23,7 +23,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
 
   async function start(options: Parameters<typeof startFleet>[1] = {}) {
     const agent = createLedAgent();
-    const fleet = await startFleet(redis(), { driver: agent.driver, ...options });
+    const fleet = await startFleet(redis(), { agent, ...options });
     const at = (box: GatewayBox, user = 'carl') => createUser(box.remote, user);
     return { ...fleet, agent, at };
   }
@@ -33,7 +33,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     const sender = await openChat('ai@7', () => A);
     const sent = sender.chat.sendMessage({ text: 'go' });
     const run = await agent.run();
-    run.say({ type: 'reasoning', delta: 'Let me see. ' });
+    run.say({ type: 'reasoning-delta', delta: 'Let me see. ' });
     run.text('One ', 'two ');
     await until('it is seen', () => sender.text().includes('two'));
     const resumed = await Promise.all(
@@ -41,8 +41,10 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     );
     const resuming = resumed.map(({ chat }) => chat.resumeStream());
     await until('all see it', () => resumed.every((chat) => chat.text().includes('two')));
-    const call = { type: 'tool', callId: 'k', toolName: 'lookup', args: { port: 'Oran' } } as const;
-    run.say({ ...call, status: 'running' }, { ...call, status: 'completed', result: 3 });
+    const toolCallId = 'k';
+    const input = { port: 'Oran' };
+    run.say({ type: 'tool-input-available', toolCallId, toolName: 'lookup', input });
+    run.say({ type: 'tool-output-available', toolCallId, output: 3 });
     run.text('three.');
     run.end();
     await Promise.all([sent, ...resuming]);
@@ -177,7 +179,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     const [user] = result().messages as [UIMessage];
     const edited = { text: 'go on', messageId: user.id };
     await answerWith(3, 'Fourth.', chat.sendMessage(edited));
-    expect(agent.runs.map(({ prompt }) => prompt.content)).toEqual(['go', 'go', 'go', 'go on']);
+    expect(agent.runs.map(({ prompt }) => prompt.text)).toEqual(['go', 'go', 'go', 'go on']);
     await until('all are stored', () => finishes.length === 4);
     expect(finishes.map(({ at }) => at)).toEqual(['A', 'B', 'C', 'A']);
   });

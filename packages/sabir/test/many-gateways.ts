@@ -8,6 +8,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { SabirChatTransport } from '../src/clients/index.ts';
+import type { Chunk } from '../src/core/chunks.ts';
 import type { UIMessage } from '../src/core/message.ts';
 import {
   type ChatGateway,
@@ -16,8 +17,9 @@ import {
   type FinishedTurn,
 } from '../src/gateway/index.ts';
 import { serve } from '../src/platforms/node/serve.ts';
-import type { AgentDriver, DriverEvent, DriverPrompt } from '../src/sessions/index.ts';
+import type { Agent, AgentPrompt } from '../src/sessions/index.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
+import type { LooseDelta } from '../src/turns/agent.ts';
 import type { TurnLog } from '../src/turns/log.ts';
 import { type RedisTurnLogOptions, redisTurnLog } from '../src/turns/redis/index.ts';
 import type { Upstream, User } from '../src/turns/upstream.ts';
@@ -44,7 +46,7 @@ export type FleetOptions = {
   count?: number;
   /** Who answers, as a gateway of this name has it. Default: the session server. */
   upstream?: (name: string) => Upstream;
-  driver?: ChainOptions['driver'];
+  agent?: ChainOptions['agent'];
   chain?: Partial<ChainOptions>;
   log?: Partial<RedisTurnLogOptions>;
   gateway?: Partial<ChatGatewayOptions>;
@@ -68,9 +70,9 @@ export function useRedis(): () => RedisServer {
 
 /** Gateways A, B, C and so on, which are gone when the test is over. */
 export async function startFleet(redis: RedisServer, options: FleetOptions = {}) {
-  const { count = 3, driver, chain: ofChain = {}, approvals = false } = options;
+  const { count = 3, agent, chain: ofChain = {}, approvals = false } = options;
   const prefix = `fleet ${++fleets}`;
-  const chain = driver && (await startSessionChain({ driver, ...ofChain }));
+  const chain = agent && (await startSessionChain({ agent, ...ofChain }));
   const finishes: Finish[] = [];
   const boxes: GatewayBox[] = [];
 
@@ -250,40 +252,41 @@ async function openPipe(port: number) {
   };
 }
 
+type Said = Chunk | LooseDelta;
 type LedRun = ReturnType<typeof createRun>;
 
 /** An agent in a session that says what the test has it say, when it has it say it. */
 export function createLedAgent() {
   const runs: LedRun[] = [];
-  const driver: AgentDriver = {
+  const agent: Agent = {
     name: 'led',
-    async *prompt(prompt) {
+    prompt(prompt) {
       const run = createRun(prompt);
       runs.push(run);
-      yield* run.events();
+      return run.chunks();
     },
   };
   return {
-    driver,
+    ...agent,
     runs,
     /** The nth run, as soon as there is one. */
     run: (index = 0) => eventually(() => runs[index], `run ${index}`),
   };
 }
 
-function createRun(prompt: DriverPrompt) {
-  const queue: DriverEvent[] = [];
+function createRun(prompt: AgentPrompt) {
+  const queue: Said[] = [];
   let isOver = false;
   let wake: () => void = () => undefined;
-  const say = (...events: DriverEvent[]) => {
-    queue.push(...events);
+  const say = (...chunks: Said[]) => {
+    queue.push(...chunks);
     wake();
   };
   return {
     prompt,
     say,
     text: (...deltas: string[]) =>
-      say(...deltas.map((delta) => ({ type: 'text' as const, delta }))),
+      say(...deltas.map((delta) => ({ type: 'text-delta' as const, delta }))),
     end(): void {
       isOver = true;
       wake();
@@ -291,7 +294,7 @@ function createRun(prompt: DriverPrompt) {
     get isAborted() {
       return prompt.signal.aborted;
     },
-    async *events(): AsyncGenerator<DriverEvent> {
+    async *chunks(): AsyncGenerator<Said> {
       prompt.signal.addEventListener('abort', () => wake());
       for (;;) {
         for (let next = queue.shift(); next; next = queue.shift()) yield next;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { findChromium, launchChromium, NO_CHROMIUM } from '../../../scripts/chromium.ts';
 import type { UIMessage } from '../src/core/message.ts';
-import { openCodeDriver } from '../src/platforms/node/opencode.ts';
+import { openCodeAgent } from '../src/platforms/node/opencode.ts';
 import { startSessionStack } from '../src/platforms/node/sessions.ts';
 import { memorySessionStore } from '../src/sessions/index.ts';
 import { createOpenCodeHome } from './opencode/opencode-options.ts';
@@ -38,7 +38,7 @@ it.skipIf(!findChromium())(
       '<!doctype html><title>Chat</title><div id="root"></div><script type="module" src="/page.js"></script>';
     const stack = await startSessionStack({
       store: memorySessionStore(),
-      driver: () => openCodeDriver(home.options),
+      agent: () => openCodeAgent(home.options),
       fetch: (request) => {
         const { pathname } = new URL(request.url);
         if (pathname.startsWith('/api/')) return undefined;

@@ -7,14 +7,14 @@ import {
   createSessionServer,
   type SessionServerOptions,
 } from '../src/platforms/node/session-server.ts';
-import { type AgentDriver, memorySessionStore, type RunnerOptions } from '../src/sessions/index.ts';
+import { type Agent, memorySessionStore, type RunnerOptions } from '../src/sessions/index.ts';
 
 type Event = { type: string; [field: string]: unknown };
 
 export type ChainOptions = Partial<SessionServerOptions> & {
-  driver: AgentDriver | ((sessionId: string) => AgentDriver);
+  agent: Agent | ((sessionId: string) => Agent);
   port?: number;
-  runner?: Partial<Omit<RunnerOptions, 'driver'>>;
+  runner?: Partial<Omit<RunnerOptions, 'agent'>>;
   /** For those that are not closed with the test that made them. */
   isKept?: boolean;
 };
@@ -28,7 +28,7 @@ const ROLES: Record<string, 'viewer' | 'collaborator' | 'owner'> = {
 };
 
 /** The user is the bearer token; everybody is a collaborator, but for Vera and Olga. */
-export async function startSessionChain({ driver, port = 0, ...options }: ChainOptions) {
+export async function startSessionChain({ agent, port = 0, ...options }: ChainOptions) {
   const { runner, isKept, ...given } = options;
   const store = given.store ?? memorySessionStore();
   const sessions = createSessionServer({
@@ -53,7 +53,7 @@ export async function startSessionChain({ driver, port = 0, ...options }: ChainO
     url: server.url,
     token: RUNNER_TOKEN,
     retryMs: { least: 10, most: 100 },
-    driver: (sessionId) => (typeof driver === 'function' ? driver(sessionId) : driver),
+    agent: (sessionId) => (typeof agent === 'function' ? agent(sessionId) : agent),
     ...runner,
   });
   sessions.recover();

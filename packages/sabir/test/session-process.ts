@@ -4,19 +4,19 @@
  */
 import { memoryTurnLog } from '../src/gateway/index.ts';
 import { sqliteSessionStore, startSessionStack } from '../src/platforms/node/sessions.ts';
-import type { AgentDriver } from '../src/sessions/index.ts';
-import { scriptedDriver } from './scripted-driver.ts';
+import type { Agent } from '../src/sessions/index.ts';
+import { scriptedAgent } from './scripted-agent.ts';
 
 const [file = ':memory:', port = '0'] = process.argv.slice(2);
 
 /** One that does not remember what it was asked: that would pass for a leak. */
-function createDriver(): AgentDriver {
-  const driver = scriptedDriver();
+function createAgent(): Agent {
+  const agent = scriptedAgent();
   return {
-    ...driver,
-    async *prompt(prompt) {
-      driver.prompts.length = 0;
-      yield* driver.prompt(prompt);
+    ...agent,
+    prompt(prompt) {
+      agent.prompts.length = 0;
+      return agent.prompt(prompt);
     },
   };
 }
@@ -24,7 +24,7 @@ function createDriver(): AgentDriver {
 const stack = await startSessionStack({
   port: Number(port),
   store: sqliteSessionStore({ file }),
-  driver: createDriver,
+  agent: createAgent,
   authenticate: ({ headers }) => {
     const id = headers.get('authorization')?.replace('Bearer ', '');
     return id ? { id } : null;

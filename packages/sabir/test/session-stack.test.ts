@@ -14,18 +14,20 @@ import {
 } from '../src/platforms/node/sessions.ts';
 import { chatBody, openSse, readChunks } from './gateway-client.ts';
 import { CLIENTS, createClient, httpTransport } from './real-clients.ts';
-import { type ScriptedDriver, scriptedDriver } from './scripted-driver.ts';
+import { type ScriptedAgent, scriptedAgent } from './scripted-agent.ts';
 import { joinSession } from './session-chain.ts';
 
 const ROLES = { vera: 'viewer', carl: 'collaborator', olga: 'owner' } as const;
 
-async function start(options: Partial<SessionStackOptions> & { agent?: ScriptedDriver } = {}) {
-  const { agent = scriptedDriver(), ...given } = options;
+async function start(
+  options: Partial<Omit<SessionStackOptions, 'agent'>> & { agent?: ScriptedAgent } = {},
+) {
+  const { agent = scriptedAgent(), ...given } = options;
   const folder = mkdtempSync(join(tmpdir(), 'sabir-stack-'));
   const store = sqliteSessionStore({ file: join(folder, 'sessions.db') });
   const stack = await startSessionStack({
     store,
-    driver: () => agent,
+    agent: () => agent,
     authenticate: ({ headers }) => {
       const id = headers.get('authorization')?.replace('Bearer ', '');
       return id ? { id, name: id } : null;
@@ -151,7 +153,7 @@ describe('agent → runner → session → gateway → client', () => {
       { type: 'tool-input-start', toolCallId: 'call-1', toolName: 'lookup' },
       { type: 'tool-input-delta' },
       { type: 'tool-input-available', toolCallId: 'call-1', input: { port: 'Oran' } },
-      { type: 'tool-output-available', toolCallId: 'call-1', output: { berths: 3 } },
+      { type: 'tool-output-available', toolCallId: 'call-1', output: { berths: 42 } },
     ]);
     const failed = foldChunks(await readChunks(await post('toolerror', { chat: 'c2' })));
     expect(failed.parts).toContainEqual(
@@ -194,7 +196,7 @@ describe('agent → runner → session → gateway → client', () => {
 
   it('speed: what the gateway adds to the session’s own socket, measured [RFC-INT-7.1]', async () => {
     const PACED = 300;
-    const agent = scriptedDriver();
+    const agent = scriptedAgent();
     const { post, join } = await start({ agent });
     const arrivals = { direct: new Map<string, number>(), gateway: new Map<string, number>() };
     const direct = await join('olga', 's1', '&dialect=v2');

@@ -8,7 +8,7 @@ import { describe, expectTypeOf, it } from 'vitest';
 import type { ChunkOf, PortableChunk } from '../src/core/chunks.ts';
 import { asUpstream } from '../src/gateway/index.ts';
 import {
-  createAgentTurns,
+  agentsSdkAgent,
   type OpenAIAgentsUIMessage,
   type PendingRun,
   type RunStreamEvent,
@@ -49,21 +49,16 @@ describe('with the types of the SDK', () => {
   it('takes its run, its Runner and its RunState', () => {
     const agent = new newest.Agent({ name: 'A' });
     const { run, RunState } = newest;
-    const turns = createAgentTurns({
-      agent,
-      run,
-      RunState,
-      pending: new Map<string, PendingRun>(),
-    });
-    asUpstream(turns.answer, turns);
+    const pending = new Map<string, PendingRun>();
+    asUpstream(agentsSdkAgent({ agent, run, RunState, pending }));
     const runner = new newest.Runner();
-    createAgentTurns({
+    agentsSdkAgent({
       agent,
       run: (from: typeof agent, input: string, options: { stream: true }) =>
         runner.run(from, input, options),
     });
     const old = new older.Agent({ name: 'A' });
-    createAgentTurns({ agent: old, run: older.run, RunState: older.RunState });
+    agentsSdkAgent({ agent: old, run: older.run, RunState: older.RunState });
   });
 
   it('gives what its run takes', () => {

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { makeFolder } from '../../test/cli-process.ts';
-import { runPrompt, until } from '../../test/driver-run.ts';
-import type { AgentDriver } from '../sessions/index.ts';
+import { runPrompt, until } from '../../test/run-prompt.ts';
+import type { Agent } from '../sessions/index.ts';
 import { type AgentOptions, loadAgent } from './agents.ts';
-import { shareDriver } from './shared-driver.ts';
+import { shareAgent } from './shared-agent.ts';
 
 function load(options: Partial<AgentOptions> & { agent: string }) {
   const { cwd = makeFolder() } = options;
@@ -20,9 +20,9 @@ function writeModule(text: string) {
   return { cwd, agent: './agent.mjs' };
 }
 
-async function start(driver: AgentDriver): Promise<void> {
+async function start(agent: Agent): Promise<void> {
   const { signal } = new AbortController();
-  await driver.start?.({ sessionId: 's', emit: () => undefined, signal });
+  await agent.start?.({ sessionId: 's', emit: () => undefined, signal });
 }
 
 describe('an agent that is a module', () => {
@@ -30,13 +30,13 @@ describe('an agent that is a module', () => {
     const module = writeModule(`
       export default async (sessionId, { model }) => ({
         name: 'own',
-        async *prompt({ content }) {
-          yield { type: 'text', delta: [sessionId, model, content].join(' ') };
+        async *prompt({ text }) {
+          yield { type: 'text-delta', delta: [sessionId, model, text].join(' ') };
         },
       });
     `);
-    const { driver } = await load({ ...module, model: 'm1' });
-    const run = runPrompt(driver('s1'), 'ahoy');
+    const { agentFor } = await load({ ...module, model: 'm1' });
+    const run = runPrompt(agentFor('s1'), 'ahoy');
     await run.done;
     expect(run.text).toBe('s1 m1 ahoy');
   });
@@ -49,8 +49,8 @@ describe('an agent that is a module', () => {
         return { name: 'own', needsHistory: false, async *prompt() {} };
       };
     `);
-    const { driver } = await load(module);
-    const made = driver('s1');
+    const { agentFor } = await load(module);
+    const made = agentFor('s1');
     // Whoever asks early is given the history: it may be wanted.
     expect(made.needsHistory).toBe(true);
     await expect(start(made)).rejects.toThrow('The tide is out.');
@@ -59,8 +59,8 @@ describe('an agent that is a module', () => {
   });
 
   it('that makes no agent says so to whoever asks', async () => {
-    const { driver } = await load(writeModule('export default () => 1;'));
-    await expect(start(driver('s'))).rejects.toThrow('made no agent');
+    const { agentFor } = await load(writeModule('export default () => 1;'));
+    await expect(start(agentFor('s'))).rejects.toThrow('made no agent');
   });
 
   it.each([
@@ -83,13 +83,13 @@ describe('one agent for all sessions', () => {
   it('is asked one thing at a time, and closed once', async () => {
     const order: string[] = [];
     const gate = Promise.withResolvers<void>();
-    const shared = shareDriver({
+    const shared = shareAgent({
       name: 'one',
-      async *prompt({ content }) {
-        order.push(`${content} begins`);
-        yield { type: 'text', delta: '' };
-        if (content === 'first') await gate.promise;
-        order.push(`${content} ends`);
+      async *prompt({ text }) {
+        order.push(`${text} begins`);
+        yield { type: 'text-delta', delta: '' };
+        if (text === 'first') await gate.promise;
+        order.push(`${text} ends`);
       },
       close: async () => void order.push('closed'),
     });
@@ -99,7 +99,7 @@ describe('one agent for all sessions', () => {
     const third = runPrompt(three, 'third');
     await until(() => order.length > 0);
     stopped.abort();
-    await expect(stopped.done).rejects.toThrow();
+    await stopped.done;
     gate.resolve();
     await Promise.all([first.done, third.done]);
     await one.close?.();
@@ -129,9 +129,9 @@ describe('--agent ai-sdk', () => {
   it.each(['ai-v6', 'ai-v7'] as const)('asks an installed model through %s', async (sdk) => {
     vi.stubEnv('HARBOUR_API_KEY', 'key');
     const model = 'harbour-master/pilot-1';
-    const { driver, about } = await load({ agent: 'ai-sdk', model, cwd: install(sdk) });
+    const { agentFor, about } = await load({ agent: 'ai-sdk', model, cwd: install(sdk) });
     expect(about).toBe(`AI SDK: ${model}`);
-    const run = runPrompt(driver('s'), 'ahoy');
+    const run = runPrompt(agentFor('s'), 'ahoy');
     await run.done;
     expect(run.text).toBe('pilot-1 heard: ahoy');
     vi.unstubAllEnvs();

@@ -2,35 +2,39 @@
 import { existsSync, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openCodeDriver } from '../platforms/node/opencode.ts';
+import { openCodeAgent } from '../platforms/node/opencode.ts';
 import { findOpenCode } from '../platforms/node/opencode-binary.ts';
-import { type AgentDriver, scriptedDriver } from '../sessions/index.ts';
+import { type Agent, type AgentFunction, scriptedAgent } from '../sessions/index.ts';
+import { toAgent } from '../turns/agent.ts';
 import { loadAiSdkAgent } from './ai-sdk-agent.ts';
 import { CliError } from './cli-error.ts';
 import type { ServeOptions } from './serve-flags.ts';
-import { lazyDriver, shareDriver } from './shared-driver.ts';
+import { lazyAgent, shareAgent } from './shared-agent.ts';
 
-export type Agent = {
+export type LoadedAgent = {
   /** For people: what it is. */
   about: string;
-  driver(sessionId: string): AgentDriver;
-  /** After all its drivers were closed. */
+  agentFor(sessionId: string): Agent;
+  /** After the agents of all sessions were closed. */
   close?(): Promise<void>;
 };
 
 export type AgentOptions = Pick<ServeOptions, 'agent' | 'model' | 'directory'> & { cwd: string };
 
-export async function loadAgent(options: AgentOptions): Promise<Agent> {
+export async function loadAgent(options: AgentOptions): Promise<LoadedAgent> {
   const { agent, model, directory, cwd } = options;
   if (agent === 'scripted') {
-    return { about: 'scripted: follows a script, without a model', driver: () => scriptedDriver() };
+    return {
+      about: 'scripted: follows a script, without a model',
+      agentFor: () => scriptedAgent(),
+    };
   }
   if (agent === 'opencode') return loadOpenCode(options);
   if (agent === 'ai-sdk') return loadAiSdkAgent({ model, cwd });
   return loadModule(resolve(cwd, agent), { model, directory, cwd });
 }
 
-function loadOpenCode({ model, directory }: AgentOptions): Agent {
+function loadOpenCode({ model, directory }: AgentOptions): LoadedAgent {
   checkFolder(directory);
   if (model !== undefined && !/^[^/]+\/.+$/.test(model)) {
     throw new CliError(`--model must be provider/model for OpenCode, not “${model}”.`, {
@@ -44,7 +48,7 @@ function loadOpenCode({ model, directory }: AgentOptions): Agent {
   }
   return {
     about: `OpenCode in ${directory}`,
-    driver: () => openCodeDriver({ directory, ...(model !== undefined && { model }) }),
+    agentFor: () => openCodeAgent({ directory, ...(model !== undefined && { model }) }),
   };
 }
 
@@ -54,33 +58,35 @@ function checkFolder(directory: string): void {
 }
 
 type ModuleOptions = { model: string | undefined; directory: string; cwd: string };
-type MakeDriver = (sessionId: string, given: Omit<ModuleOptions, 'cwd'>) => unknown;
+type MakeAgent = (sessionId: string, given: Omit<ModuleOptions, 'cwd'>) => unknown;
 
 const MUST_EXPORT =
-  'Its default export must be an agent, { name, prompt }, or a function that makes one for a ' +
-  'session: (sessionId) => agent. See AgentDriver in sabir/session.';
+  'Its default export must be an agent, which is { name, prompt } or an async generator function, or ' +
+  'a function that makes one for a session: (sessionId) => agent. See Agent in sabir/session.';
 
-async function loadModule(file: string, { cwd, ...given }: ModuleOptions): Promise<Agent> {
+async function loadModule(file: string, { cwd, ...given }: ModuleOptions): Promise<LoadedAgent> {
   const shown = relative(cwd, file) || file;
   const found = (await importModule(file, shown)).default;
-  if (isDriver(found)) {
-    const shared = shareDriver(found);
+  if (isAgent(found)) {
+    const agent = toAgent(found);
+    const shared = shareAgent(agent);
+    const pace = agent.concurrent ? '' : ', one answer at a time';
     return {
-      about: `${found.name}, from ${shown}: one for all sessions, one answer at a time`,
-      driver: shared.forSession,
+      about: `${agent.name}, from ${shown}: one for all sessions${pace}`,
+      agentFor: shared.forSession,
       close: shared.close,
     };
   }
   if (typeof found !== 'function') {
     throw new CliError(`${shown} exports no agent. ${MUST_EXPORT}`);
   }
-  const make = found as MakeDriver;
+  const make = found as MakeAgent;
   return {
     about: `from ${shown}`,
-    driver: (sessionId) =>
-      lazyDriver(shown, async () => {
+    agentFor: (sessionId) =>
+      lazyAgent(shown, async () => {
         const made = await make(sessionId, given);
-        if (isDriver(made)) return made;
+        if (isAgent(made) || typeof made === 'function') return toAgent(made as Agent);
         throw new Error('The agent’s module made no agent.');
       }),
   };
@@ -98,7 +104,9 @@ async function importModule(file: string, shown: string): Promise<{ default?: un
   }
 }
 
-function isDriver(value: unknown): value is AgentDriver {
-  const { name, prompt } = (value ?? {}) as Partial<AgentDriver>;
+/** An async generator function is one. Any other function may be what makes an agent. */
+function isAgent(value: unknown): value is Agent | AgentFunction {
+  if (Object.prototype.toString.call(value) === '[object AsyncGeneratorFunction]') return true;
+  const { name, prompt } = (value ?? {}) as Partial<Agent>;
   return typeof value === 'object' && typeof prompt === 'function' && typeof name === 'string';
 }

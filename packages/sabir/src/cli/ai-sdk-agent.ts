@@ -2,14 +2,14 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type AiSdk, type AiSdkModel, aiSdkDriver } from '../sources/ai-sdk/agent.ts';
-import type { Agent } from './agents.ts';
+import { type AiSdk, type AiSdkModel, aiSdkAgent } from '../sources/ai-sdk/agent.ts';
+import type { LoadedAgent } from './agents.ts';
 import { CliError, usageError } from './cli-error.ts';
 
 type Provider = { languageModel(modelId: string): AiSdkModel };
 type Options = { model: string | undefined; cwd: string };
 
-export async function loadAiSdkAgent({ model: wanted, cwd }: Options): Promise<Agent> {
+export async function loadAiSdkAgent({ model: wanted, cwd }: Options): Promise<LoadedAgent> {
   const [, providerName, modelId] = /^([a-z0-9][a-z0-9.-]*)\/(.+)$/i.exec(wanted ?? '') ?? [];
   if (!providerName || !modelId) {
     const said = wanted === undefined ? '' : `, not “${wanted}”`;
@@ -36,7 +36,7 @@ export async function loadAiSdkAgent({ model: wanted, cwd }: Options): Promise<A
   }
   const model = findProvider(provider, providerName, packageName).languageModel(modelId);
   checkKey(model);
-  return { about: `AI SDK: ${wanted}`, driver: () => aiSdkDriver({ model, ai }) };
+  return { about: `AI SDK: ${wanted}`, agentFor: () => aiSdkAgent({ model, ai }) };
 }
 
 /** As a module in that folder would find it: it is the person's own, not ours. */
@@ -74,7 +74,7 @@ function findProvider(
   if (found) return found as Provider;
   throw new CliError(
     `${packageName} has no provider that can be used without settings. ` +
-      'Write a module that exports aiSdkDriver({ model }), and give its path to --agent.',
+      'Write a module that exports aiSdkAgent({ model }), and give its path to --agent.',
   );
 }
 

@@ -10,7 +10,7 @@ import {
 } from '../platforms/node/sessions.ts';
 import type { SessionStore } from '../sessions/index.ts';
 import { createAccess } from './access.ts';
-import { type Agent, loadAgent } from './agents.ts';
+import { type LoadedAgent, loadAgent } from './agents.ts';
 import { CliError } from './cli-error.ts';
 import { createLog } from './log.ts';
 import { createPageFiles, type PageFiles } from './page-files.ts';
@@ -61,7 +61,7 @@ function openStore(file: string): SessionStore {
 }
 
 type Parts = {
-  agent: Agent;
+  agent: LoadedAgent;
   store: SessionStore;
   logger: Logger;
   pages: PageFiles;
@@ -85,7 +85,7 @@ async function start(
       ...access,
       // The gateway answers for every path that has no file.
       fetch: (request) => (isForThisMachine ? refuseRebound(request) : undefined) ?? pages(request),
-      driver: agent.driver,
+      agent: agent.agentFor,
       gateway: { ...cors, routes: { metrics: isOpen || isOwner } },
       sessions: cors,
     });

@@ -275,7 +275,7 @@ export const FILE_REFUSED = {
   status: 400,
   retryable: false,
   userMessage: 'Only the address of a file is attached. Attach the file itself.',
-  remedy: 'Send files as data: URLs, or allow their addresses with the fileUrls of the driver.',
+  remedy: 'Send files as data: URLs, or allow their addresses with the fileUrls of the agent.',
 } as const;
 export const RUNNER_ABSENT = {
   code: 'runner-absent',

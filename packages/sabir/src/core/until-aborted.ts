@@ -5,8 +5,8 @@ import { forget } from './forget.ts';
  * is left, and whatever it still says is heard by nobody.
  */
 
-/** What chunks or anything else is pulled from. */
-type Source<Item> = { next(): Promise<IteratorResult<Item>>; leave(): void };
+/** What items are pulled from. `leave` resolves when the source has cleaned up, and never rejects. */
+export type Source<Item> = { next(): Promise<IteratorResult<Item>>; leave(): Promise<void> };
 
 /** What it resolves with; undefined if the signal aborts first, also where it rejects after that. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
@@ -50,11 +50,12 @@ export async function* readUntilAborted<Item>(
       yield next.value;
     }
   } finally {
-    if (!isOver) source.leave();
+    if (!isOver) void source.leave();
   }
 }
 
-function toSource<Item>(given: unknown): Source<Item> {
+/** A stream or any other async iterable. Throws for anything else. */
+export function toSource<Item>(given: unknown): Source<Item> {
   const from = (given ?? {}) as Partial<ReadableStream<Item> & AsyncIterable<Item>>;
   // Not by its iterator: that could not be left while it waits.
   const reader = from.getReader?.() as ReadableStreamDefaultReader<Item> | undefined;

@@ -12,13 +12,11 @@ import {
 } from '../../test/gateway-client.ts';
 import { CLIENTS, createClient, httpTransport } from '../../test/real-clients.ts';
 import type { Chunk } from '../core/chunks.ts';
-import { asUpstream, type ChatGatewayOptions } from './index.ts';
-
-type Turn = Parameters<Parameters<typeof asUpstream>[0]>[0];
+import { type AgentPrompt, asUpstream, type ChatGatewayOptions } from './index.ts';
 
 /** An agent that says its number, and what it was asked. */
 function createCounter(options: Partial<ChatGatewayOptions> = {}, thinkMs = 0) {
-  const turns: Turn[] = [];
+  const turns: AgentPrompt[] = [];
   const upstream = asUpstream(async function* (turn) {
     const number = turns.push(turn);
     if (thinkMs > 0) await new Promise((resolve) => setTimeout(resolve, thinkMs));
@@ -318,7 +316,7 @@ describe('the same POST', () => {
     ['failed', () => Promise.reject(new Error('no'))],
     ['was stopped', () => ({ type: 'abort' }) as Chunk],
   ])('prompts anew after a turn that %s', async (_, last) => {
-    const turns: Turn[] = [];
+    const turns: AgentPrompt[] = [];
     const upstream = asUpstream(async function* (turn) {
       turns.push(turn);
       yield await last();

@@ -90,14 +90,15 @@ describe('what crosses close()', () => {
   it('pauses also a turn that comes to wait for an answer meanwhile', async () => {
     const gate = createGate();
     const log = memoryTurnLog();
-    const upstream = asUpstream(
-      async function* ({ answer }) {
+    const upstream = asUpstream({
+      name: 'asking',
+      async *prompt({ answer }) {
         await gate.pass();
         yield { type: 'data-question', id: 'q', data: { questionId: 'q', status: 'open' } };
         await answer('q');
       },
-      { waiting: () => undefined },
-    );
+      restore: () => undefined,
+    });
     const gateway = createTestGateway(upstream, { log, timing: { shutdownMs: 5_000 } });
     await createUser(gateway, 'carl').post(chatBody('hi'));
     await gate.reached();

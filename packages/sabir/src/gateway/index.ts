@@ -1,10 +1,17 @@
 export { createMetricRegistry, type LimitUse, type MetricRegistry } from '../core/metrics.ts';
 export type { AnswerBy, Role } from '../core/roles.ts';
-export {
-  asUpstream,
-  type ChunkTurn,
-  type ChunkUpstreamOptions,
-} from '../sources/ai-sdk/upstream.ts';
+export { type AgentUpstreamOptions, asUpstream } from '../sources/ai-sdk/upstream.ts';
+export type {
+  Agent,
+  AgentAnswer,
+  AgentChunks,
+  AgentFunction,
+  AgentPrompt,
+  AgentQuestion,
+  AgentStart,
+  QuestionOption,
+  SessionEvent,
+} from '../turns/agent.ts';
 export type {
   Answer,
   BeginTurn,

@@ -21,7 +21,7 @@ import {
 import { createLedAgent, startFleet, useRedis } from '../../test/many-gateways.ts';
 import { IF_REDIS } from '../../test/redis-gateways.ts';
 import { hasRedis } from '../../test/redis-server.ts';
-import { scriptedDriver } from '../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../test/scripted-agent.ts';
 import { startSessionStack } from '../platforms/node/sessions.ts';
 import { memorySessionStore } from '../sessions/index.ts';
 import { asUpstream, type Telemetry } from './index.ts';
@@ -127,10 +127,10 @@ describe('otel()', () => {
   });
 
   it('gives the traceparent to an agent behind a session server, with its prompt', async () => {
-    const driver = scriptedDriver();
+    const agent = scriptedAgent();
     const stack = await startSessionStack({
       store: memorySessionStore(),
-      driver: () => driver,
+      agent: () => agent,
       gateway: { telemetry: otel() },
     });
     onTestFinished(() => stack.close());
@@ -139,7 +139,7 @@ describe('otel()', () => {
     await readChunks(await fetch(`${stack.url}/api/sessions/s1/chat`, asked));
     const turn = await turnSpan();
     const { spanId } = turn.spanContext();
-    expect(driver.prompts[0]?.traceparent).toBe(`00-${TRACE_ID}-${spanId}-01`);
+    expect(agent.prompts[0]?.traceparent).toBe(`00-${TRACE_ID}-${spanId}-01`);
   });
 
   it('shows no id of a public chat, and links the trace of a stranger instead of joining it', async () => {
@@ -202,7 +202,7 @@ describe.skipIf(!hasRedis)(`otel() on gateways that share a Redis${IF_REDIS}`, (
     const agent = createLedAgent();
     const { A, B } = await startFleet(redis(), {
       count: 2,
-      driver: agent.driver,
+      agent,
       log: { leaseMs: 60_000 },
       gateway: { telemetry: otel(), timing: { shutdownMs: 3_000 } },
     });

@@ -171,15 +171,16 @@ describe('a turn that is slow to tell again what it has said', () => {
 
   it('is waited for until it has come to every approval of the message', async () => {
     const heard: unknown[] = [];
-    const upstream = asUpstream(
-      async function* ({ answer }) {
+    const upstream = asUpstream({
+      name: 'asking',
+      async *prompt({ answer }) {
         yield* question('a');
         await new Promise((resolve) => setTimeout(resolve, 50));
         yield* question('b');
         heard.push(await answer('a'), await answer('b'));
       },
-      { waiting: () => (heard.length > 0 ? undefined : { messageId: 'm', userId: 'carl' }) },
-    );
+      restore: () => (heard.length > 0 ? undefined : { messageId: 'm', userId: 'carl' }),
+    });
     const carl = createUser(createTestGateway(upstream), 'carl');
     const said = [...question('a'), { type: 'start-step' } as const, ...question('b')];
     const message = foldChunks([{ type: 'start', messageId: 'm' }, ...said]);
@@ -203,13 +204,14 @@ describe('a turn that is slow to tell again what it has said', () => {
 describe('a restored turn that fails before it has told anything', () => {
   it('does not reach onFinish, and says 502 to whoever answers', async () => {
     const onFinish = vi.fn();
-    const upstream = asUpstream(
-      async function* () {
+    const upstream = asUpstream({
+      name: 'failing',
+      async *prompt() {
         yield* [] as Chunk[];
         throw new Error('the store is away');
       },
-      { waiting: () => ({ messageId: 'm', userId: 'carl' }) },
-    );
+      restore: () => ({ messageId: 'm', userId: 'carl' }),
+    });
     const carl = createUser(createTestGateway(upstream, { onFinish }), 'carl');
     const told = openSse(await carl.resume());
     await told.ended;
@@ -227,19 +229,18 @@ describe('of several turns of a chat', () => {
     const asked = Promise.withResolvers<void>();
     const found = Promise.withResolvers<{ messageId: string; userId: string }>();
     const turns: boolean[] = [];
-    const upstream = asUpstream(
-      async function* ({ isRestored, answer }) {
+    const upstream = asUpstream({
+      name: 'asking',
+      async *prompt({ isRestored, answer }) {
         turns.push(isRestored);
         yield* question('n');
         await answer('n');
       },
-      {
-        waiting: () => {
-          asked.resolve();
-          return found.promise;
-        },
+      restore: () => {
+        asked.resolve();
+        return found.promise;
       },
-    );
+    });
     const carl = createUser(createTestGateway(upstream), 'carl');
     const resuming = carl.resume();
     await asked.promise;

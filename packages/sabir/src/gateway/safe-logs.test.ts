@@ -11,7 +11,7 @@ import {
   openSse,
   readChunks,
 } from '../../test/gateway-client.ts';
-import { scriptedDriver } from '../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../test/scripted-agent.ts';
 import type { Logger } from '../core/translator.ts';
 import { serve } from '../platforms/node/serve.ts';
 import { startSessionStack } from '../platforms/node/sessions.ts';
@@ -49,7 +49,7 @@ describe.each(LOGGERS)('a logger that %s', (_, logger) => {
       store,
       logger,
       shutdownMs: 100,
-      driver: (sessionId) => (sessionId === 's1' ? scriptedDriver() : fail()),
+      agent: (sessionId) => (sessionId === 's1' ? scriptedAgent() : fail()),
     });
     onTestFinished(() => stack.close());
     const post = (session: string) =>

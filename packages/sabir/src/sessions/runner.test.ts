@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { createLogSpy } from '../../test/gateway-client.ts';
-import { scriptedDriver } from '../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../test/scripted-agent.ts';
 import { joinSession, startSessionChain } from '../../test/session-chain.ts';
-import { type AgentDriver, type DriverStart, Runner, type RunnerOptions } from './index.ts';
+import { type Agent, type AgentStart, Runner, type RunnerOptions } from './index.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 
@@ -53,11 +53,11 @@ async function startHandSession({ isOpen = true } = {}) {
   };
 }
 
-function startRunner(url: string, driver: AgentDriver, options: Partial<RunnerOptions> = {}) {
+function startRunner(url: string, agent: Agent, options: Partial<RunnerOptions> = {}) {
   const runner = new Runner({
     url,
     sessionId: 's',
-    driver,
+    agent,
     WebSocket,
     stopMs: 50,
     retryMs: { least: 5, most: 20 },
@@ -73,13 +73,14 @@ const isEnd = (turnId: string) => (event: Event) =>
 
 describe('a runner', () => {
   it('ends a turn that it cannot tell in time, and does the next', async () => {
-    const driver: AgentDriver = {
+    const agent: Agent = {
       name: 'flood',
-      async *prompt({ content }) {
-        for (let n = 0; n < Number(content); n++) yield { type: 'text', delta: 'x'.repeat(1_000) };
+      async *prompt({ text }) {
+        for (let n = 0; n < Number(text); n++)
+          yield { type: 'text-delta', delta: 'x'.repeat(1_000) };
       },
     };
-    const chain = await startSessionChain({ driver, runner: { maxOutboxBytes: 20_000 } });
+    const chain = await startSessionChain({ agent, runner: { maxOutboxBytes: 20_000 } });
     const ann = await joinSession(chain, { query: '&dialect=v2' });
     ann.send({ type: 'prompt', content: '100', turnId: 't1' });
     ann.send({ type: 'prompt', content: '2', turnId: 't2' });
@@ -94,14 +95,14 @@ describe('a runner', () => {
 
   it('keeps little of what belongs to no turn while nobody can be told', async () => {
     const session = await startHandSession({ isOpen: false });
-    let where!: DriverStart;
-    const driver: AgentDriver = {
-      ...scriptedDriver(),
+    let where!: AgentStart;
+    const agent: Agent = {
+      ...scriptedAgent(),
       start: async (given) => {
         where = given;
       },
     };
-    startRunner(session.url, driver, { maxOutboxBytes: 20_000 });
+    startRunner(session.url, agent, { maxOutboxBytes: 20_000 });
     for (let n = 0; n < 1_000; n++) where.emit({ type: 'title', title: 'x'.repeat(1_000) });
     session.open();
     await session.until(({ type }) => type === 'runner.hello');
@@ -121,16 +122,16 @@ describe('a runner', () => {
 
   it('drops a prompt that is stopped while it waits behind another', async () => {
     const session = await startHandSession();
-    const driver = scriptedDriver();
-    startRunner(session.url, driver);
+    const agent = scriptedAgent();
+    startRunner(session.url, agent);
     await session.until(({ type }) => type === 'runner.hello');
     for (const turnId of ['t1', 't2', 't3']) session.prompt(turnId, 'slow');
     session.send({ type: 'abort', turnId: 't2', messageId: 'p-t2' });
     expect(await session.until(isEnd('t2'))).toMatchObject({ reason: 'canceled' });
     expect(session.heard.some(isEnd('t1'))).toBe(false);
-    driver.go();
+    agent.go();
     await session.until(isEnd('t3'));
-    expect(driver.prompts.map(({ turnId }) => turnId)).toEqual(['t1', 't3']);
+    expect(agent.prompts.map(({ turnId }) => turnId)).toEqual(['t1', 't3']);
   });
 
   it.each([
@@ -143,18 +144,18 @@ describe('a runner', () => {
     ['no command at all', []],
   ])('lives through %s', async (_, command) => {
     const session = await startHandSession();
-    const driver = scriptedDriver();
-    startRunner(session.url, driver);
+    const agent = scriptedAgent();
+    startRunner(session.url, agent);
     await session.until(({ type }) => type === 'runner.hello');
     session.send(command);
     session.prompt('t1', 'text');
     expect(await session.until(isEnd('t1'))).toMatchObject({ reason: 'end_turn' });
-    expect(driver.prompts.map(({ turnId }) => turnId)).toEqual(['t1']);
+    expect(agent.prompts.map(({ turnId }) => turnId)).toEqual(['t1']);
   });
 
   it('says again what was not confirmed, also after a confirmation that names no place', async () => {
     const session = await startHandSession();
-    startRunner(session.url, scriptedDriver());
+    startRunner(session.url, scriptedAgent());
     await session.until(({ type }) => type === 'runner.hello');
     session.prompt('t1', 'text');
     await session.until(isEnd('t1'));
@@ -169,9 +170,9 @@ describe('a runner', () => {
 
 describe('a runner that closes', () => {
   it('refuses what it is given while it says goodbye', async () => {
-    const driver = scriptedDriver();
-    const chain = await startSessionChain({ driver, onRunnerWanted: () => undefined });
-    const runner = startRunner(chain.url, driver, { token: chain.RUNNER_TOKEN });
+    const agent = scriptedAgent();
+    const chain = await startSessionChain({ agent, onRunnerWanted: () => undefined });
+    const runner = startRunner(chain.url, agent, { token: chain.RUNNER_TOKEN });
     const ann = await joinSession(chain, { query: '&dialect=v2' });
     ann.send({ type: 'prompt', content: 'slow', turnId: 't1' });
     await ann.until(({ type }) => type === 'message.part.text-delta');
@@ -185,14 +186,14 @@ describe('a runner that closes', () => {
       { turnId: 't1', ...shutDown },
       { turnId: 't2', ...shutDown },
     ]);
-    expect(driver.prompts.map(({ turnId }) => turnId)).toEqual(['t1']);
+    expect(agent.prompts.map(({ turnId }) => turnId)).toEqual(['t1']);
     expect(runner.isBusy).toBe(false);
   });
 
   it('refuses what waits behind another', async () => {
     const session = await startHandSession();
-    const driver = scriptedDriver();
-    const runner = startRunner(session.url, driver);
+    const agent = scriptedAgent();
+    const runner = startRunner(session.url, agent);
     await session.until(({ type }) => type === 'runner.hello');
     for (const turnId of ['t1', 't2', 't3']) session.prompt(turnId, 'slow');
     // It is told in order: when this one is gone, the other has arrived.
@@ -204,13 +205,13 @@ describe('a runner that closes', () => {
     }
     session.send({ type: 'ack', runnerSeq: 1_000 });
     await closing;
-    expect(driver.prompts).toHaveLength(1);
+    expect(agent.prompts).toHaveLength(1);
   });
 
   it('does not wait for ever for an agent that does not close', { timeout: 5_000 }, async () => {
     const session = await startHandSession();
-    const driver = { ...scriptedDriver(), close: () => new Promise<void>(() => undefined) };
-    const runner = startRunner(session.url, driver);
+    const agent = { ...scriptedAgent(), close: () => new Promise<void>(() => undefined) };
+    const runner = startRunner(session.url, agent);
     await session.until(({ type }) => type === 'runner.hello');
     await runner.close();
     expect(runner.isConnected).toBe(false);
@@ -222,9 +223,9 @@ describe('runners in the process of their sessions', () => {
     const { lines, logger } = createLogSpy();
     let made = 0;
     const chain = await startSessionChain({
-      driver: () => {
+      agent: () => {
         if (made++ === 0) throw new Error('There is no such agent.');
-        return scriptedDriver();
+        return scriptedAgent();
       },
       runner: { logger },
       timing: { runnerStartMs: 500 },

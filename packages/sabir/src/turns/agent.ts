@@ -1,4 +1,5 @@
 import type { Chunk, ChunkType } from '../core/chunks.ts';
+import type { UIMessage } from '../core/message.ts';
 import type { AnswerBy } from '../core/roles.ts';
 import type { Channel, Logger } from '../core/translator.ts';
 import type { Prompt, WaitingChat, WaitingTurn } from './upstream.ts';
@@ -50,9 +51,10 @@ export type AgentPrompt<Body extends object = Record<string, unknown>> = Pick<
   | 'user'
   | 'text'
   | 'attachments'
-  | 'messages'
   | 'traceparent'
 > & {
+  /** The conversation, with the message of this prompt last. Behind a gateway it is what the client sent. */
+  messages: UIMessage[];
   /** The conversation of the session that it belongs to. */
   channel: Channel;
   /** The model that a person chose for this prompt. */
@@ -87,7 +89,7 @@ export type AgentStart = {
   readonly logger?: Logger;
 };
 
-/** A function that answers prompts is an agent. It takes prompts concurrently. */
+/** A function that answers prompts is an agent that takes prompts concurrently. */
 export type AgentFunction<Body extends object = Record<string, unknown>> = (
   prompt: AgentPrompt<Body>,
 ) => AgentChunks | Promise<AgentChunks>;
@@ -96,7 +98,7 @@ export type AgentFunction<Body extends object = Record<string, unknown>> = (
  * What answers a prompt with chunks, in this process. An implementation
  * - MUST answer one prompt with one run of `prompt`: what it yields is the answer, returning ends it,
  *   throwing fails it with the error's message, made fit for people;
- * - MAY leave out `start`, `finish`, the ids of texts, their starts and ends, and steps: they are added;
+ * - MAY leave out steps; and `start`, `finish`, the ids of texts, their starts and ends, which are added;
  * - MUST stop when `signal` aborts, and soon: the next prompt waits for it;
  * - is not given a second prompt of a session before the first has ended, unless it is `concurrent`;
  * - MAY keep a conversation of its own for each channel; one that keeps none sets `needsHistory`;
@@ -108,7 +110,7 @@ export interface Agent<Body extends object = Record<string, unknown>> {
   readonly name: string;
   /** @default false */
   readonly concurrent?: boolean;
-  /** In a session, `messages` holds what was said before in the channel. @default false: it is empty */
+  /** In a session, `messages` also holds what was said before in the channel. @default false: only the prompt */
   readonly needsHistory?: boolean;
   /** Gets ready; awaited before the first prompt. Rejects with a text fit for people. */
   start?(where: AgentStart): Promise<void>;
@@ -118,4 +120,11 @@ export interface Agent<Body extends object = Record<string, unknown>> {
     chat: WaitingChat & { sessionId: string },
   ): Promise<WaitingTurn | undefined> | WaitingTurn | undefined;
   close?(): Promise<void>;
+}
+
+export function toAgent<Body extends object>(
+  agent: Agent<Body> | AgentFunction<Body>,
+): Agent<Body> {
+  if (typeof agent !== 'function') return agent;
+  return { name: agent.name || 'agent', concurrent: true, prompt: agent };
 }

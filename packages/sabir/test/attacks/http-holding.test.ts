@@ -110,7 +110,11 @@ describe('an ended turn', () => {
 
 describe('connections to the agent', () => {
   it('that strangers cause by resuming chats that are not there are closed past 500, the oldest first', async () => {
-    const agent = asUpstream(() => new ReadableStream(), { waiting: () => undefined });
+    const agent = asUpstream({
+      name: 'silent',
+      prompt: () => new ReadableStream(),
+      restore: () => undefined,
+    });
     let open = 0;
     const counted: Upstream = {
       ...agent,

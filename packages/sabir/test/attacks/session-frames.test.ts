@@ -5,13 +5,13 @@ import { createPasses } from '../../src/platforms/node/passes.ts';
 import { createLogSpy } from '../gateway-client.ts';
 import { openSocket } from '../raw-http.ts';
 import { knock, toFrame, UPGRADE, upgradeAs } from '../raw-websocket.ts';
-import { scriptedDriver } from '../scripted-driver.ts';
+import { scriptedAgent } from '../scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../session-chain.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 const [MORE, TEXT, CLOSE, PING] = [0, 1, 8, 9];
 const start = (options: Partial<ChainOptions> = {}) =>
-  startSessionChain({ driver: scriptedDriver(), ...options });
+  startSessionChain({ agent: scriptedAgent(), ...options });
 const pingText = Buffer.from('{"type":"ping"}');
 
 async function openRaw({ port }: { port: number }, user = 'ann') {

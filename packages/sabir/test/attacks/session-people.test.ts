@@ -1,18 +1,18 @@
 /** Attacks by people who were let in: what they send, how they connect, and what they do not read. */
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { chunkDriver } from '../../src/sessions/index.ts';
+import type { Agent } from '../../src/sessions/index.ts';
 import { startHostileTurn } from '../hostile-runner.ts';
 import { openSocket } from '../raw-http.ts';
 import { knock, toFrame, upgradeAs } from '../raw-websocket.ts';
-import { scriptedDriver } from '../scripted-driver.ts';
+import { scriptedAgent } from '../scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../session-chain.ts';
 import { createSessionRig } from '../session-rig.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 const PONG = 10;
 const start = (options: Partial<ChainOptions> = {}) =>
-  startSessionChain({ driver: scriptedDriver(), ...options });
+  startSessionChain({ agent: scriptedAgent(), ...options });
 const asked = (user: string) => ({ authorization: `Bearer ${user}` });
 
 describe('a viewer', () => {
@@ -220,8 +220,8 @@ describe('a collaborator', () => {
 
   it('who was made a viewer while a prompt waits keeps the prompt, and may send no other', async () => {
     let role: 'collaborator' | 'viewer' = 'collaborator';
-    const driver = scriptedDriver();
-    const chain = await start({ driver, access: () => role, timing: { accessCheckMs: 20 } });
+    const agent = scriptedAgent();
+    const chain = await start({ agent, access: () => role, timing: { accessCheckMs: 20 } });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'slow', promptId: 'runs' });
     ann.send({ type: 'prompt', content: 'text', promptId: 'waits' });
@@ -233,7 +233,7 @@ describe('a collaborator', () => {
     expect(await again.until(({ type }) => type === 'error')).toMatchObject({
       code: 'may-only-watch',
     });
-    driver.go();
+    agent.go();
     await again.until(({ type, promptId }) => type === 'message.finalize' && promptId === 'waits');
   });
 
@@ -297,16 +297,17 @@ describe('a person', () => {
   });
 
   it('who asks an agent that says what breaks a client poisons no later connection', async () => {
-    const driver = chunkDriver({
-      async *answer() {
+    const agent: Agent = {
+      name: 'hostile',
+      async *prompt() {
         yield { type: 'text-delta', id: '__proto__', delta: '\ud800\u2028</script>\u0000' };
         yield { type: 'data-__proto__', id: 'constructor', data: { toJSON: 1 } } as never;
         yield null as never;
         yield { type: 5 } as never;
         yield { type: 'tool-output-available', toolCallId: 'never called', output: 1 };
       },
-    });
-    const chain = await start({ driver });
+    };
+    const chain = await start({ agent });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'x' });
     await ann.until(({ type }) => type === 'message.finalize');

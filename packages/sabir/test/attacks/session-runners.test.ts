@@ -2,12 +2,13 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { aiSdkDriver } from '../../src/sources/ai-sdk/agent.ts';
-import { createOpenCodeDriver } from '../../src/sources/opencode/agent.ts';
+import type { UIMessage } from '../../src/core/message.ts';
+import { aiSdkAgent } from '../../src/sources/ai-sdk/agent.ts';
+import { createOpenCodeAgent } from '../../src/sources/opencode/agent.ts';
 import { AI_SDK_RELEASES, say as sayText } from '../ai-sdk-models.ts';
-import { runPrompt } from '../driver-run.ts';
 import { connectRunner, startHostileTurn } from '../hostile-runner.ts';
-import { scriptedDriver } from '../scripted-driver.ts';
+import { runPrompt } from '../run-prompt.ts';
+import { scriptedAgent } from '../scripted-agent.ts';
 import { joinSession, startSessionChain } from '../session-chain.ts';
 
 describe('a runner', () => {
@@ -193,7 +194,7 @@ describe('a runner', () => {
 
   it('of another session is refused by an admitRunner that checks the session', async () => {
     const chain = await startSessionChain({
-      driver: scriptedDriver(),
+      agent: scriptedAgent(),
       admitRunner: ({ headers }, sessionId) =>
         headers.get('authorization') === `Bearer runner-of-${sessionId}`,
     });
@@ -218,9 +219,9 @@ describe('an attached file', () => {
     'javascript:alert(1)',
   ])('that is only an address is not given to OpenCode: %s', async (url) => {
     const fetch = vi.fn();
-    const driver = createOpenCodeDriver({ url: 'http://127.0.0.1:9', fetch });
+    const agent = createOpenCodeAgent({ url: 'http://127.0.0.1:9', fetch });
     const attachments = [{ url, mediaType: 'text/plain' }];
-    const prompt = runPrompt(driver, 'Read it', { attachments });
+    const prompt = runPrompt(agent, 'Read it', { attachments });
     await expect(prompt.done).rejects.toMatchObject({ code: 'file-refused' });
     expect(fetch).not.toHaveBeenCalled();
   });
@@ -240,12 +241,15 @@ describe('an attached file', () => {
     it('is not fetched from the server’s own network, from a prompt or from the history', async () => {
       const { seen, url } = await startSecretServer();
       const { model, calls } = release.model([sayText('ok'), sayText('ok')]);
-      const driver = aiSdkDriver({ ai: release.ai, model });
+      const agent = aiSdkAgent({ ai: release.ai, model });
       const file = { url, mediaType: 'image/png' };
-      const prompt = runPrompt(driver, 'Look', { attachments: [file] });
+      const prompt = runPrompt(agent, 'Look', { attachments: [file] });
       await expect(prompt.done).rejects.toMatchObject({ code: 'file-refused' });
-      const parts = [{ type: 'file' as const, ...file }];
-      await runPrompt(driver, 'Look', { messages: [{ id: 'm', role: 'user', parts }] }).done;
+      const messages: UIMessage[] = [
+        { id: 'm', role: 'user', parts: [{ type: 'file', ...file }] },
+        { id: 'p', role: 'user', parts: [{ type: 'text', text: 'Look' }] },
+      ];
+      await runPrompt(agent, 'Look', { messages }).done;
       expect(seen).toEqual([]);
       expect(calls).toHaveLength(1);
     });

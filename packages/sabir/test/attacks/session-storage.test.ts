@@ -10,7 +10,7 @@ import { agentOpsUpstream } from '../../src/sources/agent-ops/index.ts';
 import { makeFolder } from '../cli-process.ts';
 import { chatBody, readChunks } from '../gateway-client.ts';
 import { knock } from '../raw-websocket.ts';
-import { scriptedDriver } from '../scripted-driver.ts';
+import { scriptedAgent } from '../scripted-agent.ts';
 import { joinSession, startSessionChain } from '../session-chain.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
@@ -34,7 +34,7 @@ describe('a session in SQLite', () => {
     onTestFinished(() => reopened.close());
     const log = vi.fn();
     const logger = { warn: log, error: log };
-    const chain = await startSessionChain({ driver: scriptedDriver(), store: reopened, logger });
+    const chain = await startSessionChain({ agent: scriptedAgent(), store: reopened, logger });
     return { chain, log };
   }
 
@@ -62,7 +62,7 @@ describe('a session in SQLite', () => {
     let isFull = false;
     const full = Object.assign(new Error('database or disk is full'), { errcode: 13 });
     const chain = await startSessionChain({
-      driver: scriptedDriver(),
+      agent: scriptedAgent(),
       store: {
         ...store,
         open(sessionId) {

@@ -3,11 +3,13 @@
  * the agent's process and whoever checks what became of its words know the same, without a word
  * between them.
  */
-import type { DriverEvent } from '../../src/sessions/index.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import type { LooseDelta } from '../../src/turns/agent.ts';
 import { createDraws, type Random } from './random.ts';
 
+type Said = Chunk | LooseDelta;
 type Step =
-  | { kind: 'event'; event: DriverEvent; pauseMs: number }
+  | { kind: 'chunk'; chunk: Said; pauseMs: number }
   /** Goes on with the words of whoever answers. */
   | { kind: 'ask'; questionId: string; text: string; pauseMs: number };
 
@@ -63,7 +65,7 @@ export function readPrompt(text: string): { turn: number; scriptSeed: number } |
 export function scriptOf(scriptSeed: number): Script {
   const random = createDraws(scriptSeed);
   const kind = random.weighted(KINDS);
-  const events: (DriverEvent | { ask: string })[] = [];
+  const said: (Said | { ask: string })[] = [{ type: 'start-step' }];
   let calls = 0;
   const sections: Record<ScriptKind, string[]> = {
     words: ['text'],
@@ -74,18 +76,18 @@ export function scriptOf(scriptSeed: number): Script {
   };
   for (const section of sections[kind]) {
     if (section === 'text' || section === 'reasoning') {
-      for (const delta of deltasOf(random)) events.push({ type: section, delta });
-    } else if (section === 'tool') events.push(...callOf(random, `call-${++calls}`));
-    else if (section === 'step') events.push({ type: 'step' });
-    else events.push({ ask: `question-${scriptSeed}` });
+      for (const delta of deltasOf(random)) said.push({ type: `${section}-delta`, delta });
+    } else if (section === 'tool') said.push(...callOf(random, `call-${++calls}`));
+    else if (section === 'step') said.push({ type: 'finish-step' }, { type: 'start-step' });
+    else said.push({ ask: `question-${scriptSeed}` });
   }
   const totalMs = random.between(300, 2_000);
-  const usualMs = (2 * totalMs) / events.length;
-  const steps = events.map((event): Step => {
+  const usualMs = (2 * totalMs) / said.length;
+  const steps = said.map((chunk): Step => {
     // Some of it comes in one burst.
     const pauseMs = random.is(0.25) ? 0 : Math.round(random.next() * usualMs);
-    if (!('ask' in event)) return { kind: 'event', event, pauseMs };
-    return { kind: 'ask', questionId: event.ask, text: 'Which way?', pauseMs };
+    if (!('ask' in chunk)) return { kind: 'chunk', chunk, pauseMs };
+    return { kind: 'ask', questionId: chunk.ask, text: 'Which way?', pauseMs };
   });
   return { kind, steps };
 }
@@ -106,23 +108,22 @@ function deltasOf(random: Random): string[] {
   return deltas;
 }
 
-function callOf(random: Random, callId: string): DriverEvent[] {
+function callOf(random: Random, toolCallId: string): Chunk[] {
   const toolName = random.pick(['lookup', 'search', 'read_file']);
-  const args = { port: random.pick(PIECES), pages: [random.between(1, 99)], deep: { is: true } };
-  const call = { type: 'tool', callId, toolName } as const;
-  const events: DriverEvent[] = [];
-  if (random.is(0.6)) {
-    let json = JSON.stringify(args);
-    while (json) {
-      const length = random.between(1, 12);
-      events.push({ type: 'tool-input', callId, toolName, delta: json.slice(0, length) });
-      json = json.slice(length);
-    }
-  } else events.push({ ...call, status: 'pending' });
-  events.push({ ...call, args, status: 'running' });
-  const result = { berths: random.between(0, 9), note: random.pick(PIECES).repeat(3) };
-  events.push({ ...call, args, status: 'completed', result });
-  return events;
+  const input = { port: random.pick(PIECES), pages: [random.between(1, 99)], deep: { is: true } };
+  const chunks: Chunk[] = [{ type: 'tool-input-start', toolCallId, toolName }];
+  let json = random.is(0.6) ? JSON.stringify(input) : '';
+  while (json) {
+    const length = random.between(1, 12);
+    chunks.push({ type: 'tool-input-delta', toolCallId, inputTextDelta: json.slice(0, length) });
+    json = json.slice(length);
+  }
+  const output = { berths: random.between(0, 9), note: random.pick(PIECES).repeat(3) };
+  return [
+    ...chunks,
+    { type: 'tool-input-available', toolCallId, toolName, input },
+    { type: 'tool-output-available', toolCallId, output },
+  ];
 }
 
 /** What the agent says once it has an answer. */
@@ -131,6 +132,7 @@ export const wordsOfAnswer = (answer: unknown) => `Answered: ${String(answer)}. 
 /** The whole answer, as a message of it should read. */
 export function truthOf({ steps }: Script, answer: unknown): TruePart[] {
   const parts: TruePart[] = [];
+  const calls = new Map<string, Omit<Extract<TruePart, { type: 'tool' }>, 'output'>>();
   const write = (type: 'text' | 'reasoning', text: string, isNew: boolean) => {
     const last = parts.at(-1);
     if (!isNew && last?.type === type) last.text += text;
@@ -143,15 +145,17 @@ export function truthOf({ steps }: Script, answer: unknown): TruePart[] {
       write('text', wordsOfAnswer(answer), true);
       continue;
     }
-    const { event } = step;
-    if (event.type === 'text' || event.type === 'reasoning') {
-      write(event.type, event.delta, isStep);
-      isStep = false;
-    } else if (event.type === 'step') isStep = true;
-    else if (event.type === 'tool' && event.status === 'completed') {
-      const { callId, toolName, args: input, result: output } = event;
-      parts.push({ type: 'tool', callId, toolName, input, output });
+    const { chunk } = step;
+    if (chunk.type === 'text-delta') write('text', chunk.delta, isStep);
+    else if (chunk.type === 'reasoning-delta') write('reasoning', chunk.delta, isStep);
+    else if (chunk.type === 'tool-input-available') {
+      const { toolCallId: callId, toolName, input } = chunk;
+      calls.set(callId, { type: 'tool', callId, toolName, input });
+    } else if (chunk.type === 'tool-output-available') {
+      const call = calls.get(chunk.toolCallId);
+      if (call) parts.push({ ...call, output: chunk.output });
     }
+    isStep = chunk.type === 'start-step';
   }
   return parts;
 }

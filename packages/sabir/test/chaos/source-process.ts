@@ -5,11 +5,7 @@
 import { createLocalRunners } from '../../src/platforms/node/local-runners.ts';
 import { serve } from '../../src/platforms/node/serve.ts';
 import { createSessionServer } from '../../src/platforms/node/sessions.ts';
-import {
-  type AgentDriver,
-  type DriverPrompt,
-  memorySessionStore,
-} from '../../src/sessions/index.ts';
+import { type Agent, type AgentPrompt, memorySessionStore } from '../../src/sessions/index.ts';
 import { reportFailures, tellParent } from './child.ts';
 import { readPrompt, scriptOf, wordsOfAnswer } from './script.ts';
 
@@ -17,8 +13,8 @@ const RUNNER_TOKEN = 'the-runner-of-the-run';
 
 reportFailures();
 
-async function* perform({ content, signal, ask }: DriverPrompt) {
-  const prompt = readPrompt(content);
+async function* perform({ text, signal, ask }: AgentPrompt) {
+  const prompt = readPrompt(text);
   if (!prompt) throw new Error('Not a prompt of the run.');
   const { turn, scriptSeed } = prompt;
   const { steps } = scriptOf(scriptSeed);
@@ -28,15 +24,15 @@ async function* perform({ content, signal, ask }: DriverPrompt) {
       if (step.pauseMs > 0) await sleep(step.pauseMs, signal);
       if (signal.aborted) break;
       tellParent({ type: 'progress', turn, done: (index + 1) / steps.length });
-      if (step.kind === 'event') {
-        yield step.event;
+      if (step.kind === 'chunk') {
+        yield step.chunk;
         continue;
       }
       tellParent({ type: 'asked', turn, questionId: step.questionId });
       const reply = await ask({ questionId: step.questionId, text: step.text });
       const answer = reply.status === 'answered' ? reply.answer : reply.status;
       tellParent({ type: 'answered', turn, answer });
-      yield { type: 'text' as const, delta: wordsOfAnswer(answer) };
+      yield { type: 'text-delta' as const, delta: wordsOfAnswer(answer) };
     }
   } finally {
     // Also where it was stopped while it waited for an answer.
@@ -56,7 +52,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-const driver: AgentDriver = { name: 'chaos', prompt: perform };
+const agent: Agent = { name: 'chaos', prompt: perform };
 const sessions = createSessionServer({
   store: memorySessionStore(),
   authenticate: ({ headers }) => {
@@ -76,7 +72,7 @@ const server = await serve({
 const runners = createLocalRunners({
   url: server.url,
   token: RUNNER_TOKEN,
-  driver: () => driver,
+  agent: () => agent,
   retryMs: { least: 10, most: 100 },
 });
 tellParent({ type: 'ready', port: server.port });

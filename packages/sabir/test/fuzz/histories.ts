@@ -13,7 +13,6 @@ import { createOpenHarnessHandler } from '../../src/sources/open-harness/index.t
 import { applyDecisions } from '../../src/sources/openai-agents/interrupted-state.ts';
 import { toAgentInput } from '../../src/sources/openai-agents/to-agent-input.ts';
 import { createOpenAIAgentsTranslator } from '../../src/sources/openai-agents/translate.ts';
-import type { DriverPrompt } from '../../src/turns/driver.ts';
 import { chunkTurns, harnessEvents, openAIEvents } from './corpus.ts';
 import { mutateSequence, mutateValue } from './mutate-json.ts';
 import { bodyFor, CHAT_BODY } from './requests.ts';
@@ -46,8 +45,8 @@ const histories: Target = {
     const messages = toMessages(value);
     lastUserText(messages);
     const items = toAgentInput(messages, { system: random.chance(0.5) });
-    const prompt = { messages, promptId: 'p', content: 'x', attachments: [] };
-    const said = toConversation(prompt as unknown as DriverPrompt);
+    const last: UIMessage = { ...asked, id: 'p' };
+    const said = toConversation({ messages: [...messages, last], attachments: [] });
     if (said.at(-1)?.id !== 'p') throw new InvalidOutput('the prompt is not the last');
     toDecision(mutateValue({ approved: true, reason: 'go' }, { random, words }));
     const [message = asked] = messages.slice(-1);

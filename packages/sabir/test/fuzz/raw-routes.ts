@@ -7,7 +7,7 @@ import { createSseDecoder } from '../../src/core/sse.ts';
 import { sessionAccess } from '../../src/gateway/index.ts';
 import { startSessionStack } from '../../src/platforms/node/sessions.ts';
 import { memorySessionStore } from '../../src/sessions/index.ts';
-import { scriptedDriver } from '../scripted-driver.ts';
+import { scriptedAgent } from '../scripted-agent.ts';
 import { clientMessages, runnerEvents } from './corpus.ts';
 import { mutateSequence, toJson } from './mutate-json.ts';
 import type { Random } from './random.ts';
@@ -25,7 +25,7 @@ async function startStack() {
   const problems: string[] = [];
   const stack = await startSessionStack({
     store: memorySessionStore(),
-    driver: () => scriptedDriver(),
+    agent: () => scriptedAgent(),
     shutdownMs: 200,
     authenticate: ({ headers }) =>
       headers.get('authorization') === 'Bearer ann' ? { id: 'ann' } : null,

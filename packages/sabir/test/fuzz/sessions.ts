@@ -2,13 +2,13 @@
 
 import type { Chunk } from '../../src/core/chunks.ts';
 import type { Loose } from '../../src/core/loose.ts';
-import { startDriverTurn } from '../../src/sessions/driver-turn.ts';
-import { Runner } from '../../src/sessions/index.ts';
+import { startAgentTurn } from '../../src/sessions/agent-turn.ts';
+import { type AgentPrompt, Runner } from '../../src/sessions/index.ts';
 import { readClientMessage } from '../../src/sessions/read-client-message.ts';
 import { readRunnerEvent } from '../../src/sessions/read-runner-event.ts';
 import { createAgentOpsTranslator } from '../../src/sources/agent-ops/translate.ts';
-import { chunkDriver } from '../../src/sources/ai-sdk/chunk-driver.ts';
-import { scriptedDriver } from '../scripted-driver.ts';
+import { approveCalls } from '../../src/sources/ai-sdk/approve-calls.ts';
+import { scriptedAgent } from '../scripted-agent.ts';
 import { createSessionRig, settled, type TestSocket } from '../session-rig.ts';
 import { chunkTurns, clientMessages, runnerEvents } from './corpus.ts';
 import { toFrameBytes } from './mutate-bytes.ts';
@@ -166,7 +166,7 @@ const runner: Target = {
     const given = new Runner({
       sessionId: 's',
       url: 'ws://nowhere.test',
-      driver: scriptedDriver(),
+      agent: scriptedAgent(),
       stopMs: 50,
       maxOutboxBytes: 100_000,
     });
@@ -184,8 +184,8 @@ const runner: Target = {
   },
 };
 
-const driver: Target = {
-  name: 'chunk driver',
+const agent: Target = {
+  name: 'agent in a session',
   async play(random) {
     const { sequences, words } = chunkTurns();
     const mutation = { random, words, isLive: true };
@@ -193,20 +193,21 @@ const driver: Target = {
     const { frames, malformed } = mutateSequence(given, random.pick(sequences), mutation);
     const events: Loose[] = [];
     let asked = 0;
-    const turn = startDriverTurn({
+    async function* answer(): AsyncGenerator<Chunk> {
+      yield* frames as Chunk[];
+    }
+    const approving = (prompt: AgentPrompt) =>
+      approveCalls(prompt, async function* (approvals) {
+        if (approvals.length === 0) yield* answer();
+        else if (asked++ < 3) yield* mutateValue(approvals, mutation) as Chunk[];
+      });
+    const hasApprovals = random.chance(0.5);
+    const turn = startAgentTurn({
       sessionId: 's',
       command: { type: 'prompt', messageId: 'p', turnId: 't', content: 'x' } as never,
       ready: Promise.resolve(),
-      driver: chunkDriver({
-        async *answer() {
-          yield* frames as Chunk[];
-        },
-        ...(random.chance(0.5) && {
-          async *proceed(approvals) {
-            if (asked++ < 3) yield* mutateValue(approvals, mutation) as Chunk[];
-          },
-        }),
-      }),
+      agent: { name: 'fuzzed', prompt: hasApprovals ? approving : answer },
+      emit: () => undefined,
       say(event) {
         events.push(JSON.parse(JSON.stringify(event)));
         const { type, questionId } = event as Loose;
@@ -215,7 +216,7 @@ const driver: Target = {
         }
       },
     });
-    await withinTime(turn.done, 'the driver');
+    await withinTime(turn.ended, 'the agent');
     // Data with a name that a session keeps for itself.
     const isSkipped = (event: Loose) => readRunnerEvent(JSON.stringify(event)).kind === 'malformed';
     const refused = events.filter(isSkipped).length;
@@ -228,4 +229,4 @@ const driver: Target = {
   },
 };
 
-export const SESSIONS: Target[] = [fromClients, fromRunners, sessionAgent, runner, driver];
+export const SESSIONS: Target[] = [fromClients, fromRunners, sessionAgent, runner, agent];

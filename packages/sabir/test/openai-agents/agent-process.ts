@@ -6,8 +6,8 @@ import type { Chunk } from '../../src/core/chunks.ts';
 import type { UIMessage } from '../../src/core/message.ts';
 import { asUpstream, type ChatGatewayOptions } from '../../src/gateway/index.ts';
 import {
-  type AgentTurnsOptions,
-  createAgentTurns,
+  type AgentsSdkAgentOptions,
+  agentsSdkAgent,
   type PendingRuns,
 } from '../../src/sources/openai-agents/index.ts';
 import { createTestGateway, createUser, eventually, type SseReader } from '../gateway-client.ts';
@@ -16,7 +16,7 @@ import type { Output } from './responses-script.ts';
 import { type Script, scriptedModel } from './scripted-model.ts';
 import type { Sdk } from './sdks.ts';
 
-type Process = Partial<AgentTurnsOptions> & {
+type Process = Partial<AgentsSdkAgentOptions> & {
   script: Script;
   store?: Map<string, string>;
   gateway?: Partial<ChatGatewayOptions>;
@@ -45,15 +45,15 @@ export function start(sdk: Sdk, { script, store = new Map(), gateway = {}, ...op
   const deleteFile = removingTool(sdk, deleted, 'delete_file');
   const agent = new Agent({ name: 'Clerk', tools: [deleteFile], model });
   const pending = textStore(store);
-  const turns = createAgentTurns({ agent, run, RunState, pending, ...options });
+  const clerk = agentsSdkAgent({ agent, run, RunState, pending, ...options });
   const finished: { message: UIMessage; outcome: string }[] = [];
-  const server = createTestGateway(asUpstream(turns.answer, turns), {
+  const server = createTestGateway(asUpstream(clerk), {
     onFinish: ({ message, outcome }) => void finished.push({ message, outcome: outcome.status }),
     ...gateway,
   });
   const [carl, olga] = [createUser(server, 'carl'), createUser(server, 'olga')];
   const ended = () => eventually(() => finished.at(-1), 'the end of a turn');
-  return { gateway: server, carl, olga, inputs, deleted, finished, ended, store, turns };
+  return { gateway: server, carl, olga, inputs, deleted, finished, ended, store, clerk };
 }
 
 export const SEVEN = { query: 'aiSdk=7', headers: { 'x-sabir-detach': '1' } };

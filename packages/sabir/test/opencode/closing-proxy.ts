@@ -3,7 +3,7 @@ import { listen } from './listen.ts';
 
 /**
  * In front of a server, and lets nobody keep a connection for later: `fetch` would, with timers of
- * its own, and whoever counts what a driver holds would count those.
+ * its own, and a test that counts what an agent holds would count those.
  */
 export function startClosingProxy(
   serverUrl: string,

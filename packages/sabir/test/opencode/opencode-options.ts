@@ -12,7 +12,7 @@ const PROVIDER = 'scripted';
 export type OpenCodeHome = {
   /** Where the agent works; it has a file `hello.txt`. */
   directory: string;
-  /** For `openCodeDriver`: the real program, the scripted model, and a home of its own. */
+  /** For `openCodeAgent`: the real program, the scripted model, and a home of its own. */
   options: OpenCodeAgentOptions & { env: Record<string, string>; command: string };
   remove(): void;
 };
@@ -62,7 +62,7 @@ export function createOpenCodeHome(model: Pick<ScriptedModel, 'url'>): OpenCodeH
   };
 }
 
-/** The server alone, which asks as it does with a driver of its own. */
+/** The server alone, which asks as it does with an agent of its own. */
 export function launchHome({ directory, options }: OpenCodeHome): Promise<OpenCodeProcess> {
   const permission = { edit: 'ask', bash: 'ask', webfetch: 'ask' };
   return launchOpenCode({

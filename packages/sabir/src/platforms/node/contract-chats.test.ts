@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { CHAT_ID, contractBody, openEvents } from '../../../test/contract-client.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { type GatewayRoutes, sessionAccess } from '../../gateway/index.ts';
 import { memorySessionStore } from '../../sessions/index.ts';
 import { startSessionStack } from './sessions.ts';
@@ -12,7 +12,7 @@ async function start(routes: GatewayRoutes = {}) {
   const find = vi.fn((id: string) => (id === 's1' ? { ownerId: 'carl' } : null));
   const stack = await startSessionStack({
     store: memorySessionStore(),
-    driver: () => scriptedDriver(),
+    agent: () => scriptedAgent(),
     authenticate: ({ headers }) => {
       const id = headers.get('authorization')?.replace('Bearer ', '');
       return id ? { id } : null;

@@ -7,10 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createOpenCodeHome } from '../../../test/opencode/opencode-options.ts';
-import { playPrompt, textOf } from '../../../test/opencode/play-prompt.ts';
+import { playPrompt } from '../../../test/opencode/play-prompt.ts';
 import { startScriptedModel } from '../../../test/opencode/scripted-model.ts';
-import type { AgentDriver } from '../../turns/driver.ts';
-import { openCodeDriver } from './opencode.ts';
+import { openCodeAgent } from './opencode.ts';
 import { findOpenCode } from './opencode-binary.ts';
 import { launchOpenCode } from './opencode-server.ts';
 
@@ -62,9 +61,9 @@ describe('findOpenCode', () => {
   it('says how to install what is not there', async () => {
     const find = () => findOpenCode({ directory: folder, env: { PATH: folder } });
     expect(find).toThrow('npm install opencode-ai');
-    const driver = openCodeDriver({ command: 'no-such-opencode', directory: folder });
-    await expect(driver.start?.(where)).rejects.toThrow('npm install opencode-ai');
-    await driver.close?.();
+    const agent = openCodeAgent({ command: 'no-such-opencode', directory: folder });
+    await expect(agent.start?.(where)).rejects.toThrow('npm install opencode-ai');
+    await agent.close?.();
   });
 
   it('takes what was given, then OPENCODE_BIN, then the PATH, then the npm package', () => {
@@ -138,7 +137,7 @@ describe('launchOpenCode', () => {
   });
 });
 
-describe('openCodeDriver', () => {
+describe('openCodeAgent', () => {
   it('says that its server died in mid-turn, starts it again, and ends it [RUN-06]', async () => {
     const model = await startScriptedModel({
       'Say hello': [{ text: ['Hello there.'] }],
@@ -153,21 +152,21 @@ describe('openCodeDriver', () => {
       'What did I say': [({ messages }) => ({ text: [JSON.stringify(messages)] })],
     });
     const home = createOpenCodeHome(model);
-    const driver: AgentDriver = openCodeDriver({ ...home.options, permission: 'allow' });
+    const agent = openCodeAgent({ ...home.options, permission: 'allow' });
     try {
-      await driver.start?.(where);
-      await playPrompt(driver, 'Say hello');
-      const ended = await playPrompt(driver, 'End it all');
+      await agent.start?.(where);
+      await playPrompt(agent, 'Say hello');
+      const ended = await playPrompt(agent, 'End it all');
       expect(ended.error?.message).toContain('OpenCode has ended (SIGKILL)');
       expect(ended.questions).toEqual([]);
-      const next = await playPrompt(driver, 'What did I say');
-      expect(textOf(next)).toContain('Say hello');
+      const next = await playPrompt(agent, 'What did I say');
+      expect(next.text).toContain('Say hello');
     } finally {
-      await driver.close?.();
+      await agent.close?.();
       await model.close();
       home.remove();
     }
-    const closed = await playPrompt(driver, 'Say hello');
-    expect(closed.error?.message).toBe('The driver was closed.');
+    const closed = await playPrompt(agent, 'Say hello');
+    expect(closed.error?.message).toBe('The agent was closed.');
   }, 180_000);
 });

@@ -1,17 +1,17 @@
 import { resolve } from 'node:path';
 import {
-  createOpenCodeDriver,
+  type CreateOpenCodeAgentOptions,
+  createOpenCodeAgent,
   inMemory,
-  type OpenCodeDriverOptions,
 } from '../../sources/opencode/agent.ts';
 import type { OpenCodeServer } from '../../sources/opencode/api.ts';
-import type { AgentDriver, DriverEvent, DriverPrompt, DriverStart } from '../../turns/driver.ts';
+import type { Agent, AgentStart } from '../../turns/agent.ts';
 import { findOpenCode } from './opencode-binary.ts';
 import { launchOpenCode, type OpenCodeProcess } from './opencode-server.ts';
 
 export {
-  createOpenCodeDriver,
-  type OpenCodeDriverOptions,
+  type CreateOpenCodeAgentOptions,
+  createOpenCodeAgent,
   type OpenCodeSessions,
 } from '../../sources/opencode/agent.ts';
 export type { OpenCodeServer } from '../../sources/opencode/api.ts';
@@ -22,8 +22,8 @@ export type OpenCodePermissions =
   | PermissionAction
   | { [tool: string]: PermissionAction | { [pattern: string]: PermissionAction } };
 
-export type OpenCodeAgentOptions = OpenCodeDriverOptions & {
-  /** A server that runs already. Without it one is started, and ended with the driver. */
+export type OpenCodeAgentOptions = CreateOpenCodeAgentOptions & {
+  /** A server that runs already. Without it one is started, and ended with the agent. */
   server?: string | OpenCodeServer;
   /** The folder to work in. Default: the current one. */
   directory?: string;
@@ -52,29 +52,29 @@ const QUIET = { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_SHARE: '1' };
  * OpenCode as the agent of a session.
  *
  * ```ts
- * openCodeDriver({ directory: '/srv/project', model: 'anthropic/claude-sonnet-4-5' });
+ * openCodeAgent({ directory: '/srv/project', model: 'anthropic/claude-sonnet-4-5' });
  * ```
  */
-export function openCodeDriver(options: OpenCodeAgentOptions = {}): AgentDriver {
+export function openCodeAgent(options: OpenCodeAgentOptions = {}): Agent {
   const { server, directory } = options;
   if (server !== undefined) {
     const given = typeof server === 'string' ? { url: server } : server;
-    return createOpenCodeDriver(
+    return createOpenCodeAgent(
       { ...(directory !== undefined && { directory }), ...given },
       options,
     );
   }
-  return createLaunchedDriver(options);
+  return createLaunchedAgent(options);
 }
 
 /** Owns the process; one that has ended is started again for the next prompt. */
-function createLaunchedDriver(options: OpenCodeAgentOptions): AgentDriver {
+function createLaunchedAgent(options: OpenCodeAgentOptions): Agent {
   const sessions = options.sessions ?? inMemory();
   const closing = new AbortController();
-  let where: DriverStart | undefined;
-  let running: Promise<{ driver: AgentDriver; process: OpenCodeProcess }> | undefined;
+  let where: AgentStart | undefined;
+  let running: Promise<{ agent: Agent; process: OpenCodeProcess }> | undefined;
 
-  async function launch({ signal, ...rest }: DriverStart) {
+  async function launch({ signal, ...rest }: AgentStart) {
     const directory = resolve(options.directory ?? '.');
     const env = { ...process.env, ...options.env };
     const { startMs = 60_000, stopMs = 3_000 } = options.timing ?? {};
@@ -86,25 +86,25 @@ function createLaunchedDriver(options: OpenCodeAgentOptions): AgentDriver {
       stopMs,
       signal: AbortSignal.any([signal, closing.signal]),
     });
-    const driver = createOpenCodeDriver(launched, { ...options, sessions });
+    const agent = createOpenCodeAgent(launched, { ...options, sessions });
     try {
-      await driver.start?.({ ...rest, emit: (event) => rest.emit(event), signal });
+      await agent.start?.({ ...rest, emit: (event) => rest.emit(event), signal });
     } catch (error) {
-      await driver.close?.();
+      await agent.close?.();
       await launched.stop();
       throw error;
     }
-    return { driver, process: launched };
+    return { agent, process: launched };
   }
 
-  async function ensureRunning(): Promise<AgentDriver> {
+  async function ensureRunning(): Promise<Agent> {
     closing.signal.throwIfAborted();
-    if (!where) throw new Error('The driver was not started.');
+    if (!where) throw new Error('The agent was not started.');
     const known = await running?.catch(() => undefined);
-    if (known && !known.process.gone.aborted) return known.driver;
-    await known?.driver.close?.();
+    if (known && !known.process.gone.aborted) return known.agent;
+    await known?.agent.close?.();
     running = launch(where);
-    return (await running).driver;
+    return (await running).agent;
   }
 
   return {
@@ -113,14 +113,14 @@ function createLaunchedDriver(options: OpenCodeAgentOptions): AgentDriver {
       where = given;
       await ensureRunning();
     },
-    async *prompt(prompt: DriverPrompt): AsyncGenerator<DriverEvent, void> {
-      const driver = await ensureRunning();
-      yield* driver.prompt(prompt);
+    async prompt(prompt) {
+      const agent = await ensureRunning();
+      return agent.prompt(prompt);
     },
     async close() {
-      closing.abort(new Error('The driver was closed.'));
+      closing.abort(new Error('The agent was closed.'));
       const known = await running?.catch(() => undefined);
-      await known?.driver.close?.();
+      await known?.agent.close?.();
       await known?.process.stop();
     },
   };

@@ -1,18 +1,18 @@
 /** Messages that a session refuses, seen from HTTP through the whole stack. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { chatBody, openSse, refusal } from '../../../test/gateway-client.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import type { AuditEvent } from '../../core/audit.ts';
 import { memorySessionStore } from '../../sessions/index.ts';
 import { startSessionStack } from './sessions.ts';
 
 describe('a message that a session refuses', () => {
   it('because its queue is full is a 429 with Retry-After, not a stream; those that wait get theirs', async () => {
-    const agent = scriptedDriver();
+    const agent = scriptedAgent();
     const events: AuditEvent[] = [];
     const stack = await startSessionStack({
       store: memorySessionStore(),
-      driver: () => agent,
+      agent: () => agent,
       sessions: { limits: { queuedPrompts: 1 } },
       gateway: { onAudit: (event) => events.push(event), timing: { acceptMs: 5_000 } },
       shutdownMs: 0,

@@ -1,7 +1,7 @@
 /** Access that ends while a socket is open, audit events, and what visits store. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { chatBody, openSse } from '../../../test/gateway-client.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../../../test/session-chain.ts';
 import type { AuditEvent } from '../../core/audit.ts';
 import { foldChunks } from '../../core/fold.ts';
@@ -11,7 +11,7 @@ import { DEFAULT_SOCKET_TIMING } from './session-server-options.ts';
 import { startSessionStack } from './sessions.ts';
 
 const start = (options: Partial<ChainOptions> = {}) =>
-  startSessionChain({ driver: scriptedDriver(), ...options });
+  startSessionChain({ agent: scriptedAgent(), ...options });
 
 describe('access that changes while a socket is open', () => {
   function changing(first: Role) {
@@ -119,7 +119,7 @@ describe('a session stack', () => {
     const store = memorySessionStore();
     const stack = await startSessionStack({
       store,
-      driver: () => scriptedDriver(),
+      agent: () => scriptedAgent(),
       shutdownMs: 0,
       sessions: { limits, timing: { lingerMs: 20 }, onAudit: (event) => audited.push(event) },
       gateway: { timing: { lingerMs: 20 } },

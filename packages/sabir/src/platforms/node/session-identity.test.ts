@@ -1,10 +1,11 @@
 /** Whom the session server takes a gateway's connection for, and who may answer a question there. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatBody, openSse } from '../../../test/gateway-client.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { joinSession } from '../../../test/session-chain.ts';
 import type { Role } from '../../gateway/index.ts';
-import { type AgentDriver, chunkDriver, memorySessionStore } from '../../sessions/index.ts';
+import { type Agent, memorySessionStore } from '../../sessions/index.ts';
+import { approveCalls } from '../../sources/ai-sdk/approve-calls.ts';
 import { type SessionStackOptions, startSessionStack } from './sessions.ts';
 
 const ROLES: Record<string, Role> = { vera: 'viewer', carl: 'collaborator', olga: 'owner' };
@@ -14,7 +15,7 @@ async function start(options: Partial<SessionStackOptions> = {}) {
   const roles = { ...ROLES };
   const stack = await startSessionStack({
     store: memorySessionStore(),
-    driver: () => scriptedDriver(),
+    agent: () => scriptedAgent(),
     authenticate: ({ headers }) => {
       const id = headers.get('authorization')?.replace('Bearer ', '');
       return id ? { id } : null;
@@ -37,30 +38,35 @@ async function start(options: Partial<SessionStackOptions> = {}) {
 }
 
 /** Asks about a refund that only an owner may approve. */
-const refundDriver: AgentDriver = {
+const refundAgent: Agent = {
   name: 'refund',
   async *prompt({ ask }) {
     const text = 'Refund 900?';
     const given = await ask({ text, questionId: 'q', answerBy: { role: 'owner' } });
-    yield { type: 'text', delta: given.status === 'answered' ? `Said ${given.answer}` : 'Late' };
+    yield {
+      type: 'text-delta',
+      delta: given.status === 'answered' ? `Said ${given.answer}` : 'Late',
+    };
   },
 };
 
 /** The same, asked for on a tool call by a source that says who may approve it. */
-const approvalDriver = (isQuestionFirst: boolean) =>
-  chunkDriver({
-    async *answer() {
+const approvalAgent = (isQuestionFirst: boolean): Agent => ({
+  name: 'refund',
+  prompt: (prompt) =>
+    approveCalls(prompt, async function* ([approval]) {
+      if (approval) {
+        yield { type: 'text-delta', id: 't', delta: `Said ${approval.approved}` };
+        return;
+      }
       const toolCallId = 'call';
       const data = { questionId: 'q', text: '', toolCallId, answerBy: { role: 'owner' } };
       const question = { type: 'data-question', id: 'q', data } as const;
       const request = { type: 'tool-approval-request', approvalId: 'q', toolCallId } as const;
       yield { type: 'tool-input-available', toolCallId, toolName: 'refund', input: {} };
       yield* isQuestionFirst ? [question, request] : [request, question];
-    },
-    async *proceed([approval]) {
-      yield { type: 'text-delta', id: 't', delta: `Said ${approval?.approved}` };
-    },
-  });
+    }),
+});
 
 const questionOf = (chunks: object[]) =>
   chunks.findLast((chunk) => Object(chunk).type === 'data-question') as
@@ -69,11 +75,11 @@ const questionOf = (chunks: object[]) =>
 
 describe('a question for owners in a session', () => {
   it.each([
-    ['a driver', refundDriver],
-    ['an approval whose question comes first', approvalDriver(true)],
-    ['an approval whose request comes first', approvalDriver(false)],
-  ])('of %s is not answered by a collaborator, over HTTP or on the socket', async (_, driver) => {
-    const { stack, ask, answer } = await start({ driver: () => driver });
+    ['an agent', refundAgent],
+    ['an approval whose question comes first', approvalAgent(true)],
+    ['an approval whose request comes first', approvalAgent(false)],
+  ])('of %s is not answered by a collaborator, over HTTP or on the socket', async (_, agent) => {
+    const { stack, ask, answer } = await start({ agent: () => agent });
     const sse = await ask('refund');
     await sse.until(() => questionOf(sse.chunks()) !== undefined);
     const { id = '', data } = questionOf(sse.chunks()) ?? {};
@@ -99,7 +105,7 @@ describe('a question for owners in a session', () => {
   });
 
   it('is answered by an owner on the socket', async () => {
-    const { stack, ask } = await start({ driver: () => refundDriver });
+    const { stack, ask } = await start({ agent: () => refundAgent });
     const sse = await ask('refund');
     await sse.until(() => questionOf(sse.chunks()) !== undefined);
     const olga = await joinSession(stack, { user: 'olga' });
@@ -110,12 +116,12 @@ describe('a question for owners in a session', () => {
 
   it('keeps who may answer it when the server starts again', async () => {
     const store = memorySessionStore();
-    const first = await start({ store, driver: () => refundDriver });
+    const first = await start({ store, agent: () => refundAgent });
     const sse = await first.ask('refund');
     await sse.until(() => questionOf(sse.chunks()) !== undefined);
     sse.ended.catch(() => undefined);
     await first.stack.close();
-    const second = await start({ store, driver: () => scriptedDriver() });
+    const second = await start({ store, agent: () => scriptedAgent() });
     const carl = await joinSession(second.stack, { user: 'carl' });
     carl.send({ type: 'answer', questionId: 'q', answer: true });
     expect(await carl.until(({ type }) => type === 'error')).toMatchObject({
@@ -126,10 +132,10 @@ describe('a question for owners in a session', () => {
 
 describe('the connection of a gateway to a session', () => {
   it('outlives the sign-in of the person who asked: the turn goes on', async () => {
-    const driver = scriptedDriver();
+    const agent = scriptedAgent();
     let expiresAt: number | undefined = Date.now() + 150;
     const { call, ask } = await start({
-      driver: () => driver,
+      agent: () => agent,
       authenticate: () => ({ id: 'carl', ...(expiresAt !== undefined && { expiresAt }) }),
     });
     const sse = await ask('slow');
@@ -138,7 +144,7 @@ describe('the connection of a gateway to a session', () => {
     expect(sse.chunks().some(({ type }) => type === 'error')).toBe(true);
     expiresAt = undefined;
     const again = openSse(await call('chat/c/stream', 'carl'));
-    driver.go();
+    agent.go();
     await again.ended;
     expect(again.text()).toBe('Half and whole.');
   });

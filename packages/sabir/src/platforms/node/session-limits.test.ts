@@ -2,16 +2,16 @@ import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openSocket } from '../../../test/raw-http.ts';
 import { knock, toFrame, upgradeAs } from '../../../test/raw-websocket.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../../../test/session-chain.ts';
-import type { AgentDriver } from '../../sessions/index.ts';
+import type { Agent } from '../../sessions/index.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 const TEXT = 1;
 const BINARY = 2;
 
 const start = (options: Partial<ChainOptions> = {}) =>
-  startSessionChain({ driver: scriptedDriver(), ...options });
+  startSessionChain({ agent: scriptedAgent(), ...options });
 
 /** A socket of this user that sends bytes, and its close code once the server has closed it. */
 async function openRaw({ port }: { port: number }, user: string, more = '') {
@@ -82,13 +82,13 @@ describe('the messages of a socket', () => {
   });
 
   it('of a runner may be larger than those of people', async () => {
-    const driver: AgentDriver = {
+    const agent: Agent = {
       name: 'long',
       async *prompt() {
-        yield { type: 'text', delta: 'x'.repeat(20_000) };
+        yield { type: 'text-delta', delta: 'x'.repeat(20_000) };
       },
     };
-    const ann = await joinSession(await start({ driver, limits: { promptBytes: 5_000 } }));
+    const ann = await joinSession(await start({ agent, limits: { promptBytes: 5_000 } }));
     ann.send({ type: 'prompt', content: 'Go on' });
     await ann.until(({ type }) => type === 'message.finalize');
     expect(ann.text()).toHaveLength(20_000);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { chatBody, readChunks } from '../../../test/gateway-client.ts';
 import { parseMetrics } from '../../../test/parse-metrics.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { joinSession, startSessionChain } from '../../../test/session-chain.ts';
 import { memorySessionStore, type SessionStore } from '../../sessions/index.ts';
 import { sqliteSessionStore, startSessionStack } from './sessions.ts';
@@ -14,8 +14,8 @@ const scrape = ({ sessions }: Chain) => parseMetrics(sessions.metrics.toText());
 
 describe('the metrics of a session server', () => {
   it('count sessions, clients, runners, prompts that wait, and turns by how they ended', async () => {
-    const driver = scriptedDriver();
-    const chain = await startSessionChain({ driver });
+    const agent = scriptedAgent();
+    const chain = await startSessionChain({ agent });
     expect(scrape(chain)).toMatchObject({ sabir_sessions: 0, sabir_session_running_turns: 0 });
     const ann = await joinSession(chain);
     await joinSession(chain, { user: 'vera', sessionId: 'other' });
@@ -30,7 +30,7 @@ describe('the metrics of a session server', () => {
       sabir_session_queued_prompts: 1,
       'sabir_session_turns_total{reason="end_turn"}': 0,
     });
-    driver.go();
+    agent.go();
     await expect.poll(() => ann.of('complete').length, { timeout: 5_000 }).toBe(2);
     const metrics = scrape(chain);
     expect(metrics).toMatchObject({
@@ -46,7 +46,7 @@ describe('the metrics of a session server', () => {
   it('count an error of the store, and say so at /readyz until a write succeeds', async () => {
     let isFull = false;
     const store = fillable(memorySessionStore(), () => isFull);
-    const chain = await startSessionChain({ driver: scriptedDriver(), store });
+    const chain = await startSessionChain({ agent: scriptedAgent(), store });
     const ann = await joinSession(chain);
     isFull = true;
     ann.send({ type: 'prompt', content: 'hi' });
@@ -62,7 +62,7 @@ describe('the metrics of a session server', () => {
   it('stand beside those of the gateway in a session stack, each once, with those of the process', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sabir-metrics-'));
     const store = sqliteSessionStore({ file: join(folder, 'sessions.db') });
-    const stack = await startSessionStack({ store, driver: () => scriptedDriver() });
+    const stack = await startSessionStack({ store, agent: () => scriptedAgent() });
     onTestFinished(async () => {
       await stack.close();
       store.close();

@@ -6,10 +6,10 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openSocket } from '../../../test/raw-http.ts';
 import { toFrame, upgradeAs } from '../../../test/raw-websocket.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../../../test/session-chain.ts';
 import { message, turn } from '../../../test/session-storage-helpers.ts';
-import { type AgentDriver, memorySessionStore, type SessionStore } from '../../sessions/index.ts';
+import { type Agent, memorySessionStore, type SessionStore } from '../../sessions/index.ts';
 import { sqliteSessionStore, startSessionStack } from './sessions.ts';
 
 const MB = 1_000_000;
@@ -25,7 +25,7 @@ function inFile(): SessionStore {
 }
 
 const start = (options: Partial<ChainOptions> = {}) =>
-  startSessionChain({ driver: scriptedDriver(), ...options });
+  startSessionChain({ agent: scriptedAgent(), ...options });
 
 /** How many bytes of JSON are parsed meanwhile, by the server and by the test's own clients. */
 async function parsedBytes(run: () => Promise<unknown>): Promise<number> {
@@ -74,14 +74,14 @@ describe('a session with many large messages', () => {
   it('gives a runner no more of them than fits', async () => {
     const store = inFile();
     poison(store);
-    const driver = scriptedDriver({ needsHistory: true });
-    const chain = await start({ store, driver, limits: { historyBytes: INIT_BYTES } });
+    const agent = scriptedAgent({ needsHistory: true });
+    const chain = await start({ store, agent, limits: { historyBytes: INIT_BYTES } });
     const ann = await joinSession(chain, { query: '&messages=0' });
     const parsed = await parsedBytes(async () => {
       ann.send({ type: 'prompt', content: 'text' });
       await ann.until(({ type }) => type === 'message.finalize');
     });
-    expect(driver.prompts[0]?.messages.map(({ id }) => id)).toEqual([
+    expect(agent.prompts[0]?.messages.map(({ id }) => id)).toEqual([
       'large 38',
       'large 39',
       'last',
@@ -94,7 +94,7 @@ describe('a session with many large messages', () => {
     poison(store);
     const stack = await startSessionStack({
       store,
-      driver: () => scriptedDriver(),
+      agent: () => scriptedAgent(),
       shutdownMs: 100,
       sessions: { limits: { initBytes: INIT_BYTES } },
     });
@@ -139,19 +139,19 @@ describe('a session that holds as much as it may', () => {
 });
 
 /** 15 MB, in 30 pieces. */
-const longDriver: AgentDriver = {
+const longAgent: Agent = {
   name: 'long',
   async *prompt() {
     for (let n = 0; n < 30; n++) {
       await new Promise((resolve) => setImmediate(resolve));
-      yield { type: 'text', delta: 'x'.repeat(500_000) };
+      yield { type: 'text-delta', delta: 'x'.repeat(500_000) };
     }
   },
 };
 
 describe('a turn of many bytes', () => {
   it('is sent to viewers who follow it at the pace of their sockets, and completely', async () => {
-    const chain = await start({ driver: longDriver, limits: { clientBufferBytes: 2 * MB } });
+    const chain = await start({ agent: longAgent, limits: { clientBufferBytes: 2 * MB } });
     const ann = await joinSession(chain, { query: '&dialect=v2' });
     ann.send({ type: 'prompt', content: 'Go on', turnId: 't' });
     await ann.until(({ type }) => type === 'message.finalize');
@@ -178,8 +178,8 @@ describe('a turn of many bytes', () => {
   });
 
   it('is followed in order while it goes on', async () => {
-    const driver = scriptedDriver();
-    const chain = await start({ driver });
+    const agent = scriptedAgent();
+    const chain = await start({ agent });
     const ann = await joinSession(chain, { query: '&dialect=v2' });
     ann.send({ type: 'prompt', content: 'bursts 4000', turnId: 't' });
     await ann.until(({ type }) => type === 'message.part.text-delta');

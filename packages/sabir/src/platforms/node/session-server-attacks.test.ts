@@ -3,11 +3,11 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatBody, createLogSpy, openSse, readChunks } from '../../../test/gateway-client.ts';
 import { openSocket } from '../../../test/raw-http.ts';
 import { knock as knockAt, toFrame, UPGRADE } from '../../../test/raw-websocket.ts';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { joinSession, startSessionChain } from '../../../test/session-chain.ts';
 import { TURN_TOO_LARGE } from '../../core/errors.ts';
 import { foldChunks } from '../../core/fold.ts';
-import { type AgentDriver, memorySessionStore } from '../../sessions/index.ts';
+import { type Agent, memorySessionStore } from '../../sessions/index.ts';
 import { type SessionStackOptions, startSessionStack } from './sessions.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
@@ -16,7 +16,7 @@ const FOREIGN = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site'
 async function startStack(options: Partial<SessionStackOptions> = {}) {
   const stack = await startSessionStack({
     store: memorySessionStore(),
-    driver: () => scriptedDriver(),
+    agent: () => scriptedAgent(),
     shutdownMs: 100,
     ...options,
   });
@@ -42,7 +42,7 @@ describe('a page of another site', () => {
     const stack = await startStack();
     expect(await knock(stack, FOREIGN, protocols)).toBe(403);
     const chain = await startSessionChain({
-      driver: scriptedDriver(),
+      agent: scriptedAgent(),
       authenticate: () => ({ id: 'who has a cookie' }),
     });
     expect(await knock(chain, FOREIGN, protocols)).toBe(403);
@@ -83,8 +83,8 @@ describe('signing in', () => {
 
   it('that takes until the server closes comes too late', async () => {
     const { authenticate, asked, open } = createGate();
-    const driver = scriptedDriver();
-    const chain = await startSessionChain({ driver, authenticate });
+    const agent = scriptedAgent();
+    const chain = await startSessionChain({ agent, authenticate });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'slow' });
     await ann.until(({ type }) => type === 'message.part.text-delta');
@@ -93,7 +93,7 @@ describe('signing in', () => {
     const closing = chain.sessions.close(5_000);
     open();
     expect(await late).toBe(503);
-    driver.go();
+    agent.go();
     await Promise.all([closing, ann.closed]);
     expect(ann.of('message.finalize')).toMatchObject([{ reason: 'end_turn' }]);
   });
@@ -103,7 +103,7 @@ describe('signing in', () => {
     async (leave) => {
       const { authenticate, asked, open } = createGate();
       const timing = { lingerMs: 20 };
-      const chain = await startSessionChain({ driver: scriptedDriver(), authenticate, timing });
+      const chain = await startSessionChain({ agent: scriptedAgent(), authenticate, timing });
       const socket = openSocket(chain.port, UPGRADE);
       await asked;
       socket[leave]();
@@ -121,7 +121,7 @@ describe('signing in', () => {
   it('that has expired: what is said after that is not heard', async () => {
     const expiresAt = Date.now() + 200;
     const chain = await startSessionChain({
-      driver: scriptedDriver(),
+      agent: scriptedAgent(),
       authenticate: () => ({ id: 'ann', expiresAt }),
     });
     const socket = openSocket(chain.port, UPGRADE);
@@ -147,7 +147,7 @@ describe('signing in', () => {
 
 describe('what is very large', () => {
   it('in a prompt locks nobody out', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver({ needsHistory: true }) });
+    const chain = await startSessionChain({ agent: scriptedAgent({ needsHistory: true }) });
     const ann = await joinSession(chain);
     const url = `data:image/png;base64,${'A'.repeat(9_000_000)}`;
     const attachments = [{ type: 'file', mime: 'image/png', url }];
@@ -162,15 +162,16 @@ describe('what is very large', () => {
   });
 
   /** A tool's result of so many characters. */
-  function largeDriver(character: string): AgentDriver {
+  function largeAgent(character: string): Agent {
     return {
       name: 'large',
-      async *prompt({ content }) {
-        yield { type: 'text', delta: 'Before. ' };
-        const call = { callId: 'c', toolName: 'read', args: {} };
-        const result = character.repeat(Number(content));
-        yield { type: 'tool', ...call, status: 'completed', result };
-        yield { type: 'text', delta: 'After.' };
+      async *prompt({ text }) {
+        yield { type: 'text-delta', delta: 'Before. ' };
+        const toolCallId = 'c';
+        yield { type: 'tool-input-available', toolCallId, toolName: 'read', input: {} };
+        const output = character.repeat(Number(text));
+        yield { type: 'tool-output-available', toolCallId, output };
+        yield { type: 'text-delta', delta: 'After.' };
       },
     };
   }
@@ -182,7 +183,7 @@ describe('what is very large', () => {
       return 'owner' as const;
     };
     const store = memorySessionStore();
-    const stack = await startStack({ store, driver: () => largeDriver('é'), access });
+    const stack = await startStack({ store, agent: () => largeAgent('é'), access });
     const sse = openSse(await stack.post('9000000', 'c1'));
     await sse.ended;
     const { code } = TURN_TOO_LARGE;
@@ -200,7 +201,7 @@ describe('what is very large', () => {
   });
 
   it('in bytes, though not in characters, reaches the page', async () => {
-    const stack = await startStack({ driver: () => largeDriver('€') });
+    const stack = await startStack({ agent: () => largeAgent('€') });
     const { parts, metadata } = foldChunks(await readChunks(await stack.post('5500000', 'c1')));
     expect(metadata).toMatchObject({ outcome: 'finished' });
     expect(parts.at(-1)).toMatchObject({ text: 'After.' });
@@ -228,7 +229,7 @@ describe('a session server', () => {
   it('whose runners cannot be called says so, and goes on', async () => {
     const { lines, logger } = createLogSpy();
     const chain = await startSessionChain({
-      driver: scriptedDriver(),
+      agent: scriptedAgent(),
       onRunnerWanted: () => {
         throw new Error('There is no room.');
       },

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { scriptedDriver } from '../../../test/scripted-driver.ts';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { joinSession, startSessionChain } from '../../../test/session-chain.ts';
 
 describe('a session server on Node', () => {
   it('answers a prompt through a runner on a socket of its own [SES-01] [RUN-01]', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver() });
+    const chain = await startSessionChain({ agent: scriptedAgent() });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'everything', promptId: 'p1', turnId: 't1' });
     await ann.until(({ type }) => type === 'message.finalize');
@@ -35,7 +35,7 @@ describe('a session server on Node', () => {
   });
 
   it('loses none of a thousand deltas', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver() });
+    const chain = await startSessionChain({ agent: scriptedAgent() });
     const ann = await joinSession(chain);
     const bob = await joinSession(chain, { user: 'bob', query: '&dialect=v2' });
     ann.send({ type: 'prompt', content: 'count 1000' });
@@ -51,7 +51,7 @@ describe('a session server on Node', () => {
   });
 
   it('asks, and goes on with the answer', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver() });
+    const chain = await startSessionChain({ agent: scriptedAgent() });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'question' });
     await ann.until(({ type }) => type === 'question');
@@ -61,7 +61,7 @@ describe('a session server on Node', () => {
   });
 
   it('stops an answer, and takes the next prompt', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver() });
+    const chain = await startSessionChain({ agent: scriptedAgent() });
     const ann = await joinSession(chain);
     for (const content of ['slow', 'question']) {
       ann.send({ type: 'prompt', content, turnId: content });
@@ -80,7 +80,7 @@ describe('a session server on Node', () => {
   });
 
   it('starts an agent anew that does not stop', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver(), runner: { stopMs: 50 } });
+    const chain = await startSessionChain({ agent: scriptedAgent(), runner: { stopMs: 50 } });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'stubborn', turnId: 't1' });
     await ann.until(({ type }) => type === 'message.part.text-delta');
@@ -92,7 +92,7 @@ describe('a session server on Node', () => {
   });
 
   it('tells an agent’s errors in words for people, and goes on', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver() });
+    const chain = await startSessionChain({ agent: scriptedAgent() });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'failhalf', turnId: 't1' });
     expect(await ann.until(({ type }) => type === 'message.finalize')).toMatchObject({
@@ -105,14 +105,14 @@ describe('a session server on Node', () => {
 
   it('says why an agent does not start, and tries again the next time', async () => {
     let tries = 0;
-    const driver = {
-      ...scriptedDriver(),
+    const agent = {
+      ...scriptedAgent(),
       start: async () => {
         // Once when it came, once when it was asked.
         if (tries++ < 2) throw new Error('There is no model key.');
       },
     };
-    const chain = await startSessionChain({ driver });
+    const chain = await startSessionChain({ agent });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'text', turnId: 't1' });
     const end = await ann.until(({ type }) => type === 'message.finalize');
@@ -123,22 +123,24 @@ describe('a session server on Node', () => {
   });
 
   it('gives an agent that wants it what was said before in its channel', async () => {
-    const driver = scriptedDriver({ needsHistory: true });
-    const chain = await startSessionChain({ driver });
+    const agent = scriptedAgent({ needsHistory: true });
+    const chain = await startSessionChain({ agent });
     const ann = await joinSession(chain);
     for (const content of ['text', 'tool', 'again']) {
       ann.send({ type: 'prompt', content, turnId: content });
       await ann.until(({ type, turnId }) => type === 'message.finalize' && turnId === content);
     }
-    const { messages } = driver.prompts[2] as (typeof driver.prompts)[number];
-    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+    const { messages } = agent.prompts[2] as (typeof agent.prompts)[number];
+    expect(messages.map(({ role }) => role)).toEqual([
+      ...['user', 'assistant', 'user', 'assistant', 'user'],
+    ]);
     expect(messages[3]?.parts).toContainEqual(
       expect.objectContaining({ type: 'tool-lookup', state: 'output-available' }),
     );
   });
 
   it('lets a session go when nobody is in it, and its runner with it', async () => {
-    const chain = await startSessionChain({ driver: scriptedDriver(), timing: { lingerMs: 20 } });
+    const chain = await startSessionChain({ agent: scriptedAgent(), timing: { lingerMs: 20 } });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'text' });
     await ann.until(({ type }) => type === 'message.finalize');
@@ -152,8 +154,8 @@ describe('a session server on Node', () => {
   });
 
   it('closes in order: what runs may end, nothing new begins', async () => {
-    const driver = scriptedDriver();
-    const chain = await startSessionChain({ driver });
+    const agent = scriptedAgent();
+    const chain = await startSessionChain({ agent });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'slow', turnId: 't1' });
     await ann.until(({ type }) => type === 'message.part.text-delta');
@@ -162,7 +164,7 @@ describe('a session server on Node', () => {
     expect(await ann.until(({ type }) => type === 'error')).toMatchObject({
       code: 'shutting-down',
     });
-    driver.go();
+    agent.go();
     await closing;
     expect(await ann.closed).toMatchObject({ code: 1001 });
     expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'end_turn' }]);
@@ -210,7 +212,7 @@ describe('a session server on Node', () => {
         403,
       ],
     ] as const)('%s', async (_, path, headers, status) => {
-      const chain = await startSessionChain({ driver: scriptedDriver() });
+      const chain = await startSessionChain({ agent: scriptedAgent() });
       const answer = await open(chain.url.replace('http', 'ws') + path, headers);
       expect(answer).toMatchObject({
         status,
@@ -220,7 +222,7 @@ describe('a session server on Node', () => {
     });
 
     it('but a browser’s page with its token as a protocol', async () => {
-      const chain = await startSessionChain({ driver: scriptedDriver() });
+      const chain = await startSessionChain({ agent: scriptedAgent() });
       const url = `${chain.url.replace('http', 'ws')}/api/sessions/s/ws`;
       const own = { origin: chain.url };
       expect(await open(url, own, ['sabir', 'bearer.ann'])).toMatchObject({
@@ -231,7 +233,7 @@ describe('a session server on Node', () => {
 
     it('and nobody stays in whose sign-in has expired', async () => {
       const chain = await startSessionChain({
-        driver: scriptedDriver(),
+        agent: scriptedAgent(),
         authenticate: () => ({ id: 'ann', expiresAt: Date.now() + 50 }),
       });
       const ann = await joinSession(chain);

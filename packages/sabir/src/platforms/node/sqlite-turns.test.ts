@@ -320,7 +320,7 @@ describe('a gateway that is started again on the same file', () => {
 
   it('continues the turn, and a viewer that comes back has all of it', async () => {
     const database = newFile();
-    const { port } = await startSessionChain({ driver: agent.driver });
+    const { port } = await startSessionChain({ agent });
     const first = open(database, port);
     const before = openSse(
       await first.carl.post(chatBody('go'), { headers: { 'x-sabir-detach': '1' } }),

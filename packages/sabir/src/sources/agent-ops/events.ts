@@ -11,8 +11,9 @@
  */
 import type { UIMessage, UITools } from '../../core/message.ts';
 import type { MessageMetadata, Usage } from '../../core/outcome.ts';
-import type { AgentStatus } from '../../turns/driver.ts';
 import type { DomainEventType } from './domain-events.ts';
+
+export type AgentStatus = 'idle' | 'thinking' | 'streaming' | 'tool_calling' | 'error';
 
 /** Where a turn takes place; a session without channels says nothing. */
 export type Place = { channelType?: string; channelId?: string };

@@ -1,9 +1,9 @@
-export type { AgentStatus } from '../../turns/driver.ts';
 export type {
   AgentOpsDataTypes,
   AgentOpsEvent,
   AgentOpsQuestion,
   AgentOpsUIMessage,
+  AgentStatus,
   MessagePart,
   SessionMessage,
   SessionStatus,

@@ -8,8 +8,8 @@ import {
   type ScriptedStep,
   say,
 } from '../../../test/ai-sdk-models.ts';
-import { type DriverRun, findToolFaults, runPrompt, until } from '../../../test/driver-run.ts';
-import { aiSdkDriver } from './agent.ts';
+import { type PromptRun, runPrompt, until } from '../../../test/run-prompt.ts';
+import { aiSdkAgent } from './agent.ts';
 
 describe.each([AI_SDK_6_0_9, AI_SDK_6, AI_SDK_7])('a tool of $name that needs approval', (sdk) => {
   function play(steps: ScriptedStep[], isAgent = false) {
@@ -27,12 +27,12 @@ describe.each([AI_SDK_6_0_9, AI_SDK_6, AI_SDK_7])('a tool of $name that needs ap
       lookup: { inputSchema: z.object({}), execute: () => 'found' },
     };
     const options = isAgent ? { agent: new sdk.Agent({ model, tools }) } : { model, tools };
-    return { turn: runPrompt(aiSdkDriver({ ai: sdk.ai, ...options }), 'Pay'), paid, calls };
+    return { turn: runPrompt(aiSdkAgent({ ai: sdk.ai, ...options }), 'Pay'), paid, calls };
   }
 
   const pay = (callId: string, eur: number) => callTool(callId, 'pay', { eur });
-  const endOf = (turn: DriverRun, callId: string) =>
-    turn.tools.findLast((event) => event.callId === callId);
+  const endOf = (turn: PromptRun, callId: string) =>
+    turn.tools.find(({ toolCallId }) => toolCallId === callId);
 
   it.each([false, true])(
     'runs once when it is approved, in the same turn (agent: %s)',
@@ -41,37 +41,43 @@ describe.each([AI_SDK_6_0_9, AI_SDK_6, AI_SDK_7])('a tool of $name that needs ap
       await until(() => turn.questions.length === 1);
       expect(turn.questions).toEqual([
         {
+          questionId: expect.any(String),
           text: 'Use the tool “pay” with {"eur":5}?',
           options: ['Approve', 'Deny'],
-          callId: 'c1',
+          toolCallId: 'c1',
+          status: 'open',
         },
       ]);
       expect(paid).toEqual([]);
       turn.answer('Approve');
       await turn.done;
       expect(paid).toEqual([5]);
-      expect(findToolFaults(turn.events)).toEqual([]);
-      expect(endOf(turn, 'c1')).toMatchObject({ status: 'completed', result: 'paid 5' });
+      expect(endOf(turn, 'c1')).toMatchObject({ state: 'output-available', output: 'paid 5' });
       expect(turn.text).toBe('Paid.');
       expect(JSON.stringify(calls[1]?.prompt.at(-1))).toContain('paid 5');
-      expect(turn.events.map(({ type }) => type)).toEqual([
-        ...['tool', 'tool-input', 'tool-input', 'tool', 'usage', 'tool', 'step', 'text', 'usage'],
+      const types = turn.chunks.map(({ type }) => type);
+      expect(types.filter((type) => type !== 'message-metadata')).toEqual([
+        ...['start', 'start-step', 'tool-input-start', 'tool-input-delta', 'tool-input-delta'],
+        ...['tool-input-available', 'finish-step', 'data-question'],
+        ...['data-question', 'tool-output-available', 'start-step', 'text-start', 'text-delta'],
+        ...['text-end', 'finish-step', 'finish'],
       ]);
+      expect(turn.metadata.usage).toMatchObject({ inputTokens: 6 });
     },
   );
 
   it.each([
     ['Deny', 'It was not approved.'],
     ['Too much', 'Too much'],
-    [{ status: 'expired' }, 'Nobody answered in time.'],
-  ] as const)('does not run with %j, and the model goes on', async (answer, error) => {
+    ['expired', 'Nobody answered in time.'],
+  ])('does not run with %j, and the model goes on', async (answer, errorText) => {
     const { turn, paid, calls } = play([pay('c1', 5), say('As you wish.')]);
     await until(() => turn.questions.length === 1);
-    turn.answer(answer);
+    if (answer === 'expired') turn.expire();
+    else turn.answer(answer);
     await turn.done;
     expect(paid).toEqual([]);
-    expect(findToolFaults(turn.events)).toEqual([]);
-    expect(endOf(turn, 'c1')).toMatchObject({ status: 'error', error });
+    expect(endOf(turn, 'c1')).toMatchObject({ state: 'output-error', errorText });
     expect(turn.text).toBe('As you wish.');
     const told = JSON.stringify(calls[1]?.prompt.at(-1));
     expect(told).toContain('c1');
@@ -86,16 +92,16 @@ describe.each([AI_SDK_6_0_9, AI_SDK_6, AI_SDK_7])('a tool of $name that needs ap
       say('Done.'),
     ]);
     await until(() => turn.questions.length === 2);
-    expect(turn.questions.map(({ callId }) => callId)).toEqual(['c1', 'c3']);
+    expect(turn.questions.map(({ toolCallId }) => toolCallId)).toEqual(['c1', 'c3']);
     turn.answer(true);
     turn.answer(false);
     await until(() => turn.questions.length === 3);
     turn.answer(true);
     await turn.done;
     expect(paid).toEqual([5, 7]);
-    expect(findToolFaults(turn.events)).toEqual([]);
-    const ends = ['c1', 'c2', 'c3', 'c4'].map((callId) => endOf(turn, callId)?.status);
-    expect(ends).toEqual(['completed', 'completed', 'error', 'completed']);
+    const ends = ['c1', 'c2', 'c3', 'c4'].map((callId) => endOf(turn, callId)?.state);
+    const [done, refused] = ['output-available', 'output-error'];
+    expect(ends).toEqual([done, done, refused, done]);
     expect(turn.text).toBe('Done.');
     const last = JSON.stringify(calls[2]?.prompt);
     for (const result of ['paid 5', 'found', 'denied', 'paid 7']) expect(last).toContain(result);
@@ -107,7 +113,7 @@ describe.each([AI_SDK_6_0_9, AI_SDK_6, AI_SDK_7])('a tool of $name that needs ap
     const { turn, paid, calls } = play([pay('c1', 5), say('Paid.')]);
     await until(() => turn.questions.length === 1);
     turn.abort();
-    await turn.done.catch(() => undefined);
+    await turn.done;
     expect(paid).toEqual([]);
     expect(calls).toHaveLength(1);
   });

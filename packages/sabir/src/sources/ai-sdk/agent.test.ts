@@ -16,9 +16,10 @@ import {
   streamOf,
   stuckAfter,
 } from '../../../test/ai-sdk-models.ts';
-import { findToolFaults, runPrompt, until } from '../../../test/driver-run.ts';
-import type { DriverPrompt } from '../../turns/driver.ts';
-import { type AiSdkModelOptions, aiSdkDriver } from './agent.ts';
+import { runPrompt, until } from '../../../test/run-prompt.ts';
+import type { Chunk } from '../../core/chunks.ts';
+import type { Prompt } from '../../turns/upstream.ts';
+import { type AiSdkModelOptions, aiSdkAgent } from './agent.ts';
 
 const USAGE = {
   inputTokens: 3,
@@ -32,12 +33,12 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
   function play(
     steps: ScriptedStep[],
     more: Partial<AiSdkModelOptions> = {},
-    prompt: Partial<DriverPrompt> = {},
+    prompt: Partial<Prompt> = {},
   ) {
     const { model, calls } = release.model(steps);
     const settings = { maxRetries: 0, ...more.settings };
-    const driver = aiSdkDriver({ ai: release.ai, model, ...more, settings });
-    return { turn: runPrompt(driver, 'Hi', prompt), calls, driver };
+    const agent = aiSdkAgent({ ai: release.ai, model, ...more, settings });
+    return { turn: runPrompt(agent, 'Hi', prompt), calls };
   }
 
   const lookup = {
@@ -56,11 +57,10 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     ];
     const { turn, calls } = play([[...reasoning, ...say('Hello!')]], { instructions: 'Be brief.' });
     await turn.done;
-    expect(turn.events).toEqual([
-      { type: 'reasoning', delta: 'Hm.' },
-      { type: 'text', delta: 'Hello!' },
-      { type: 'usage', usage: USAGE, model: 'scripted' },
-    ]);
+    expect(turn.reasoning).toBe('Hm.');
+    expect(turn.text).toBe('Hello!');
+    expect(turn.metadata.usage).toEqual(USAGE);
+    expect(turn.outcome).toEqual({ status: 'finished', finishReason: 'stop', usage: USAGE });
     expect(calls[0]?.prompt).toMatchObject([
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
@@ -73,19 +73,36 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
       { tools: { lookup } },
     );
     await turn.done;
-    const call = { callId: 'c1', toolName: 'lookup' };
-    expect(turn.events).toEqual([
-      { type: 'text', delta: 'Let me see.' },
-      { type: 'tool', ...call, status: 'pending' },
-      { type: 'tool-input', ...call, delta: '{"q' },
-      { type: 'tool-input', ...call, delta: '":"x"}' },
-      { type: 'tool', ...call, status: 'running', args: { q: 'x' } },
-      { type: 'tool', ...call, status: 'completed', result: 'found x' },
-      { type: 'usage', usage: USAGE, model: 'scripted' },
-      { type: 'step' },
-      { type: 'text', delta: 'It is x.' },
-      { type: 'usage', usage: USAGE, model: 'scripted' },
+    const call = { toolCallId: 'c1', toolName: 'lookup' };
+    const input = { q: 'x' };
+    const isOther = ({ type }: Chunk) => type !== 'message-metadata';
+    expect(turn.chunks.slice(1).filter(isOther)).toMatchObject([
+      { type: 'start-step' },
+      { type: 'text-start' },
+      { type: 'text-delta', delta: 'Let me see.' },
+      { type: 'text-end' },
+      { type: 'tool-input-start', ...call },
+      { type: 'tool-input-delta', inputTextDelta: '{"q' },
+      { type: 'tool-input-delta', inputTextDelta: '":"x"}' },
+      { type: 'tool-input-available', ...call, input },
+      { type: 'tool-output-available', toolCallId: 'c1', output: 'found x' },
+      { type: 'finish-step' },
+      { type: 'start-step' },
+      { type: 'text-start' },
+      { type: 'text-delta', delta: 'It is x.' },
+      { type: 'text-end' },
+      { type: 'finish-step' },
+      { type: 'finish', finishReason: 'stop' },
     ]);
+    const usages = turn.chunks.filter((chunk) => !isOther(chunk));
+    expect(usages[0]).toMatchObject({ messageMetadata: { usage: USAGE } });
+    expect(turn.metadata.usage).toEqual({
+      inputTokens: 6,
+      outputTokens: 8,
+      totalTokens: 14,
+      reasoningTokens: 4,
+      cachedInputTokens: 2,
+    });
     expect(calls[1]?.prompt.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
   });
 
@@ -98,10 +115,14 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
       { tools: { lookup } },
     );
     await turn.done;
-    expect(findToolFaults(turn.events)).toEqual([]);
-    const ends = turn.tools.filter(({ status }) => status === 'error');
-    expect(ends.find(({ callId }) => callId === 'c1')?.error).toBe('Nothing there.');
-    expect(ends.find(({ callId }) => callId === 'c2')?.error).toContain('Invalid input for tool');
+    expect(turn.tools).toMatchObject([
+      { toolCallId: 'c1', state: 'output-error', errorText: 'Nothing there.' },
+      {
+        toolCallId: 'c2',
+        state: 'output-error',
+        errorText: expect.stringContaining('Invalid input for tool'),
+      },
+    ]);
     expect(turn.text).toBe('Sorry.');
   });
 
@@ -121,9 +142,10 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
       { tools: { meet } },
     );
     await turn.done;
-    expect(findToolFaults(turn.events)).toEqual([]);
-    const ends = turn.tools.filter(({ status }) => status === 'completed');
-    expect(ends.map(({ callId }) => callId).sort()).toEqual(['c1', 'c2']);
+    expect(turn.tools.map(({ toolCallId, output }) => [toolCallId, output])).toEqual([
+      ['c1', 'met'],
+      ['c2', 'met'],
+    ]);
   });
 
   it('tells what a tool has found so far', async () => {
@@ -136,11 +158,13 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     };
     const { turn } = play([callTool('c1', 'count', {}), say('2')], { tools: { count } });
     await turn.done;
-    expect(turn.tools.slice(2).map(({ status, result }) => [status, result])).toEqual([
-      ['running', 1],
-      ['running', 2],
-      ['completed', 2],
+    const outputs = turn.chunks.filter(({ type }) => type === 'tool-output-available');
+    expect(outputs).toMatchObject([
+      { output: 1, preliminary: true },
+      { output: 2, preliminary: true },
+      { output: 2 },
     ]);
+    expect(outputs[2]).not.toHaveProperty('preliminary');
   });
 
   it('gives sources and files', async () => {
@@ -155,10 +179,10 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     };
     const { turn } = play([[source, document, release.file('image/png', 'AAAA'), ...say('See.')]]);
     await turn.done;
-    expect(turn.events.slice(0, 3)).toEqual([
-      { type: 'source', sourceId: 's1', url: 'https://example.com' },
+    expect(turn.message.parts.slice(1, 4)).toMatchObject([
+      { type: 'source-url', sourceId: 's1', url: 'https://example.com' },
       {
-        type: 'source',
+        type: 'source-document',
         sourceId: 's2',
         mediaType: 'text/plain',
         title: 'Notes',
@@ -176,7 +200,6 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     });
     await turn.done;
     expect(calls).toHaveLength(2);
-    expect(findToolFaults(turn.events)).toEqual([]);
   });
 
   it('fails with the words of the provider, and with nothing of the request', async () => {
@@ -239,7 +262,7 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     };
     const { turn, calls } = play([callTool('c1', 'wait', {}), say('Never.')], { tools: { wait } });
     const signal = await begun.promise;
-    await until(() => turn.tools.at(-1)?.status === 'running');
+    await until(() => turn.tools.at(-1)?.state === 'input-available');
     turn.abort();
     await turn.done;
     expect(signal.aborted).toBe(true);
@@ -249,18 +272,17 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
 
   it('is the one that was chosen', async () => {
     const other = release.model([say('Other.'), say('Other.')], 'other');
-    const { turn } = play([], { models: { other: other.model } }, { model: 'other' });
+    const { turn } = play([], { models: { other: other.model } }, { body: { model: 'other' } });
     await turn.done;
     expect(turn.text).toBe('Other.');
-    expect(turn.events.at(-1)).toEqual({ type: 'usage', usage: USAGE, model: 'other' });
-    const byName = play([], { models: () => other.model }, { model: 'anything' });
+    const byName = play([], { models: () => other.model }, { body: { model: 'anything' } });
     await byName.turn.done;
     expect(byName.turn.text).toBe('Other.');
     for (const model of ['none', 'toString']) {
-      const missing = play([say('x')], { models: { other: other.model } }, { model });
+      const missing = play([say('x')], { models: { other: other.model } }, { body: { model } });
       await expect(missing.turn.done).rejects.toThrow(`There is no model “${model}” here.`);
     }
-    const choiceless = play([say('Mine.')], {}, { model: 'other' });
+    const choiceless = play([say('Mine.')], {}, { body: { model: 'other' } });
     await choiceless.turn.done;
     expect(choiceless.turn.text).toBe('Mine.');
   });
@@ -275,10 +297,9 @@ describe.each(AI_SDK_RELEASES)('a model of $name', (release) => {
     const { model, calls } = release.model([callTool('c1', 'lookup', { q: 'x' }), say('It is x.')]);
     const more = release.name === 'ai@5' ? { stopWhen: stopAfterTwo } : {};
     const agent = new release.Agent({ model, tools: { lookup }, ...more });
-    const turn = runPrompt(aiSdkDriver({ ai: release.ai, agent }), 'Hi');
+    const turn = runPrompt(aiSdkAgent({ ai: release.ai, agent }), 'Hi');
     await turn.done;
-    expect(findToolFaults(turn.events)).toEqual([]);
-    expect(turn.tools.at(-1)).toMatchObject({ status: 'completed', result: 'found x' });
+    expect(turn.tools).toMatchObject([{ state: 'output-available', output: 'found x' }]);
     expect(turn.text).toBe('It is x.');
     expect(calls).toHaveLength(2);
   });
@@ -296,8 +317,8 @@ it.each([AI_SDK_6, AI_SDK_7])(
         },
       });
     const { model } = release.model([stuck]);
-    const driver = aiSdkDriver({ ai: release.ai, model, settings: { timeout: 10 } });
-    await expect(runPrompt(driver, 'Hi').done).rejects.toMatchObject({ code: 'model-timeout' });
+    const agent = aiSdkAgent({ ai: release.ai, model, settings: { timeout: 10 } });
+    await expect(runPrompt(agent, 'Hi').done).rejects.toMatchObject({ code: 'model-timeout' });
   },
 );
 
@@ -305,13 +326,13 @@ describe('the SDK', () => {
   const { model } = AI_SDK_7.model([() => streamOf(say('x'))]);
 
   it('is the one that is installed, where none is given', async () => {
-    const driver = aiSdkDriver({ model });
-    await driver.start?.({
+    const agent = aiSdkAgent({ model });
+    await agent.start?.({
       sessionId: 's',
       emit: () => undefined,
       signal: new AbortController().signal,
     });
-    const turn = runPrompt(driver, 'Hi');
+    const turn = runPrompt(agent, 'Hi');
     await turn.done;
     expect(turn.text).toBe('x');
   });
@@ -325,8 +346,8 @@ describe('the SDK', () => {
         filter: (path) => !path.endsWith('.test.ts'),
       });
       const script = `
-        const { aiSdkDriver } = await import('./src/sources/ai-sdk/agent.ts');
-        await aiSdkDriver({ model: 'x' }).start().catch((error) => console.log(error.message));
+        const { aiSdkAgent } = await import('./src/sources/ai-sdk/agent.ts');
+        await aiSdkAgent({ model: 'x' }).start().catch((error) => console.log(error.message));
       `;
       const run = promisify(execFile);
       const args = ['--input-type=module', '-e', script];

@@ -2,10 +2,10 @@ import type { Chunk } from '../../core/chunks.ts';
 import { MODEL_TIMEOUT, SabirError, toShownText } from '../../core/errors.ts';
 import type { FileUrls } from '../../core/file-urls.ts';
 import { toJsonSafe } from '../../core/json.ts';
-import type { Usage } from '../../core/outcome.ts';
+import type { MessageMetadata, Usage } from '../../core/outcome.ts';
 import { readUntilAborted } from '../../core/until-aborted.ts';
-import type { AgentDriver, DriverPrompt } from '../../turns/driver.ts';
-import { type Approval, type BesideChunks, chunkDriver } from './chunk-driver.ts';
+import type { Agent, AgentPrompt } from '../../turns/agent.ts';
+import { type Approval, approveCalls } from './approve-calls.ts';
 import { toConversation } from './history.ts';
 
 /** A language model of AI SDK 5, 6 or 7: a provider's, or its name at the gateway. */
@@ -55,7 +55,7 @@ export type AiSdkModelOptions = CommonOptions & {
   instructions?: string;
   /** How often the model may be called for one prompt. Default: 20. */
   maxSteps?: number;
-  /** What people can choose from, by the names they choose; without it there is no choice. */
+  /** The models that a prompt can name. Without it the name in a prompt is ignored. */
   models?: Readonly<Record<string, AiSdkModel>> | ((name: string) => AiSdkModel | undefined);
 };
 
@@ -69,13 +69,12 @@ type StreamPart = {
   type: string;
   error?: unknown;
   usage?: unknown;
-  response?: { modelId?: string };
 };
 type StreamResult = {
   toUIMessageStream(options: {
     sendSources: boolean;
     onError(error: unknown): string;
-    messageMetadata(about: { part: StreamPart }): undefined;
+    messageMetadata(about: { part: StreamPart }): MessageMetadata | undefined;
   }): ReadableStream<Chunk>;
   /** Since 7; before, `response` has the messages of all steps. */
   responseMessages?: PromiseLike<unknown[]>;
@@ -86,33 +85,32 @@ const MAX_STEPS = 20;
 const NOT_INSTALLED = 'The AI SDK is not installed. Install it beside sabir: npm install ai';
 
 /**
- * Any model of the AI SDK with its tools, or an agent of the AI SDK, behind a session.
+ * Any model of the AI SDK with its tools, or an agent of the AI SDK.
  *
  * ```ts
- * aiSdkDriver({ model: openai('gpt-5'), instructions: 'Be brief.', tools: { lookup } });
- * aiSdkDriver({ agent: new ToolLoopAgent({ model, tools }) });
+ * aiSdkAgent({ model: openai('gpt-5'), instructions: 'Be brief.', tools: { lookup } });
+ * aiSdkAgent({ agent: new ToolLoopAgent({ model, tools }) });
  * ```
  *
- * Tools with `needsApproval` ask the people in the session, and the same turn goes on.
+ * Tools with `needsApproval` ask the people who watch, and the same turn goes on.
  */
-export function aiSdkDriver(options: AiSdkModelOptions | AiSdkAgentOptions): AgentDriver {
+export function aiSdkAgent(options: AiSdkModelOptions | AiSdkAgentOptions): Agent {
   return {
     name: options.name ?? 'ai-sdk',
+    concurrent: true,
     needsHistory: true,
     async start() {
       await loadSdk(options);
     },
-    prompt(prompt) {
-      const turn = createTurn(options, prompt);
-      return chunkDriver({ answer: () => turn.answer(), proceed: turn.proceed }).prompt(prompt);
-    },
+    prompt: (prompt) => approveCalls(prompt, createTurn(options, prompt)),
   };
 }
 
 /** One prompt, which takes several calls of the SDK where people are asked in between. */
-function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: DriverPrompt) {
+function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: AgentPrompt) {
   const { settings, errorText } = options;
   const { signal } = prompt;
+  const usage: Usage = {};
   let messages: unknown[] = [];
   let steps = 0;
   let result: StreamResult | undefined;
@@ -136,19 +134,18 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Driv
     return ai.streamText(given as never) as StreamResult;
   }
 
-  async function* read(prepare: () => Promise<void>): AsyncGenerator<Chunk | BesideChunks> {
-    const usages: BesideChunks[] = [];
+  async function* read(approvals: Approval[]): AsyncGenerator<Chunk> {
     let failure: unknown;
+    /** What it returns becomes a `message-metadata` chunk beside the part's own. */
     const see = ({ part }: { part: StreamPart }) => {
       if (part.type === 'error') failure ??= part.error;
       if (part.type !== 'finish-step') return undefined;
       steps++;
-      const model = part.response?.modelId;
-      usages.push({ type: 'usage', usage: toUsage(part.usage), ...(model && { model }) });
-      return undefined;
+      addUsage(usage, toUsage(part.usage));
+      return { usage: { ...usage } };
     };
     try {
-      await prepare();
+      await (approvals.length > 0 ? goOn(approvals) : begin());
       if (signal.aborted) return;
       result = await call();
       const stream = result.toUIMessageStream({
@@ -161,8 +158,6 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Driv
         // Nobody has stopped it: a timeout among the settings has.
         if (chunk.type === 'abort') throw new SabirError(MODEL_TIMEOUT);
         yield chunk;
-        // The parts are seen ahead of their chunks.
-        if (chunk.type === 'finish-step') yield* usages.splice(0, 1);
       }
     } catch (error) {
       throw toFailure(error, errorText);
@@ -189,10 +184,7 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Driv
     messages = [...messages, ...said, { role: 'tool', content }];
   }
 
-  return {
-    answer: () => read(begin),
-    proceed: (approvals: Approval[]) => read(() => goOn(approvals)),
-  };
+  return read;
 }
 
 async function loadSdk({ ai }: CommonOptions): Promise<AiSdk> {
@@ -240,4 +232,10 @@ function toUsage(said: unknown): Usage {
   };
   const known = Object.entries(usage).filter(([, tokens]) => Number.isFinite(tokens));
   return Object.fromEntries(known) as Usage;
+}
+
+function addUsage(sum: Usage, usage: Usage): void {
+  for (const [key, tokens] of Object.entries(usage) as [keyof Usage, number][]) {
+    sum[key] = (sum[key] ?? 0) + tokens;
+  }
 }

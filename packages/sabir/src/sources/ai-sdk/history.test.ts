@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { AI_SDK_RELEASES, say } from '../../../test/ai-sdk-models.ts';
-import { runPrompt } from '../../../test/driver-run.ts';
+import { runPrompt } from '../../../test/run-prompt.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { Attachment } from '../../turns/upstream.ts';
-import { aiSdkDriver } from './agent.ts';
+import { aiSdkAgent } from './agent.ts';
 
 type Said = { role: string; content: { type: string; [field: string]: unknown }[] };
 
@@ -11,13 +11,15 @@ describe.each(AI_SDK_RELEASES)('what a model of $name is told', (release) => {
   async function toldOf(
     messages: { role: 'user' | 'assistant' | 'system'; parts: object[] }[],
     attachments: Attachment[] = [],
-    content = 'And now?',
+    text = 'And now?',
   ): Promise<Said[]> {
     const { model, calls } = release.model([say('x')]);
     const given = messages.map((message, index) => ({ id: `m${index}`, ...message }));
-    const driver = aiSdkDriver({ ai: release.ai, model });
-    const history = { messages: given as UIMessage[], attachments };
-    await runPrompt(driver, content, history).done;
+    const agent = aiSdkAgent({ ai: release.ai, model });
+    const files = attachments.map((file) => ({ type: 'file', ...file }));
+    const asked = { id: 'p', role: 'user', parts: [{ type: 'text', text }, ...files] };
+    const conversation = { messages: [...given, asked] as UIMessage[], attachments };
+    await runPrompt(agent, text, conversation).done;
     return calls[0]?.prompt as Said[];
   }
 

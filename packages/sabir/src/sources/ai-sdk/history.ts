@@ -1,25 +1,23 @@
 import { allowsFile, checkFiles, type FileUrls } from '../../core/file-urls.ts';
 import { isObject, type Loose } from '../../core/loose.ts';
 import type { UIMessage, UIMessagePart } from '../../core/message.ts';
-import type { DriverPrompt } from '../../turns/driver.ts';
+import type { AgentPrompt } from '../../turns/agent.ts';
 
 const DENIED = 'It was not approved.';
 const isString = (value: unknown): value is string => typeof value === 'string';
 
 /**
- * The conversation as every major's `convertToModelMessages` takes it, the prompt last: only what a
- * model can be told again. A call that got no output is left out, because a provider refuses it.
+ * The conversation as every major's `convertToModelMessages` takes it: only what a model can be told
+ * again. A call that got no output is left out, because a provider refuses it.
  *
  * Throws if the SDK, or its provider, would fetch a file of the prompt that `fileUrls` does not allow.
  */
-export function toConversation(prompt: DriverPrompt, fileUrls?: FileUrls): UIMessage[] {
-  const { messages, promptId, content, attachments } = prompt;
+export function toConversation(
+  { messages, attachments }: Pick<AgentPrompt, 'messages' | 'attachments'>,
+  fileUrls?: FileUrls,
+): UIMessage[] {
   checkFiles(attachments, fileUrls);
-  const files = attachments.map((file) => ({ type: 'file' as const, ...file }));
-  const isWordless = content === '' && files.length > 0;
-  const text = isWordless ? [] : [{ type: 'text' as const, text: content }];
-  const asked: UIMessage = { id: promptId, role: 'user', parts: [...text, ...files] };
-  return [...messages.flatMap((message) => toSayable(message, fileUrls)), asked];
+  return messages.flatMap((message) => toSayable(message, fileUrls));
 }
 
 function toSayable(message: UIMessage, fileUrls: FileUrls | undefined): UIMessage[] {
@@ -49,7 +47,7 @@ function toSayablePart(part: Loose, fileUrls: FileUrls | undefined): UIMessagePa
   return typeof part.toolCallId === 'string' ? toSettledCall(part) : [];
 }
 
-/** As a call that ran here, whoever ran it: the driver's events do not tell one from the other. */
+/** As a call that ran here, also where the model's provider ran it: sessions do not keep the difference. */
 function toSettledCall(part: Loose): UIMessagePart[] {
   const { type, toolName, toolCallId, state, input, output, errorText, preliminary } = part;
   const call = {

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
-import { openSession, play, tick } from '../../../test/play-handler.ts';
+import { openSession, play, tick } from '../../../test/play-agent.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import type { SabirError } from '../../core/errors.ts';
-import type { ChunkHandler } from './upstream.ts';
+import type { AgentFunction } from '../../turns/agent.ts';
 
 const QUESTION: Chunk = {
   type: 'data-question',
@@ -11,7 +11,7 @@ const QUESTION: Chunk = {
 };
 
 describe('questions', () => {
-  const asking: ChunkHandler = async function* ({ answer }) {
+  const asking: AgentFunction = async function* ({ answer }) {
     yield QUESTION;
     const answered = await answer('q');
     yield { type: 'data-heard', data: answered };

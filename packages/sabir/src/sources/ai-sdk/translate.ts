@@ -19,16 +19,13 @@ export type ChunkTranslatorOptions = {
   errorText?: (error: unknown) => string;
 };
 
-/** Words without the id of a part, and without its start and end: the translator adds them. */
-export type LooseDelta = { type: 'text-delta' | 'reasoning-delta'; delta: string };
-
 type Block = 'text' | 'reasoning';
 /** Whether a text streams, or was ended with its step and may go on in another part. */
 type TextState = { step: number; isCut: boolean };
 
 const UNREADABLE = '[unreadable]';
-/** What begins a part of its own, so that words behind it are a new part too. Data and sources do not. */
-const BEGINS_PART = /^(text-|reasoning-|tool-input-|file$|start-step$)/;
+/** What begins a part of its own, so that words behind it are a new part too. Other data and sources do not. */
+const BEGINS_PART = /^(text-|reasoning-|tool-input-|file$|start-step$|data-question$)/;
 
 /**
  * Chunks, as somebody's generator gives them → chunks, in an order that no client dies of.

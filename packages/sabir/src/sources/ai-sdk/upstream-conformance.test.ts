@@ -1,6 +1,7 @@
 import { describeUpstream } from '../../../test/upstream-conformance.ts';
 import type { Chunk } from '../../core/chunks.ts';
-import { asUpstream, type ChunkTurn } from './upstream.ts';
+import type { AgentPrompt } from '../../turns/agent.ts';
+import { asUpstream } from './upstream.ts';
 
 const HELLO = ['Hello', ', ', 'world!'];
 
@@ -9,7 +10,7 @@ describeUpstream('asUpstream', { hasConnection: false, hasHistory: false }, asyn
   const prompts: { text: string; user: string }[] = [];
   let running = 0;
 
-  async function* answer({ text, user, signal, answer }: ChunkTurn): AsyncGenerator<Chunk> {
+  async function* answer({ text, user, signal, answer }: AgentPrompt): AsyncGenerator<Chunk> {
     const [word] = text.split(' ', 1);
     prompts.push({ text, user: user.id });
     running++;

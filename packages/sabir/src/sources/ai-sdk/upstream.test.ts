@@ -2,11 +2,12 @@ import type { UIMessageChunk as Chunk5 } from 'ai-v5';
 import type { UIMessageChunk as Chunk6 } from 'ai-v6';
 import type { UIMessageChunk as Chunk7 } from 'ai-v7';
 import { describe, expect, it, vi } from 'vitest';
-import { openSession, play, run, TEXT, tick, USER } from '../../../test/play-handler.ts';
+import { openSession, play, run, TEXT, tick, USER } from '../../../test/play-agent.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import { RUN_FAILED, SabirError, UPSTREAM_DROPPED } from '../../core/errors.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
-import { asUpstream, type ChunkHandler, type ChunkTurn } from './upstream.ts';
+import type { AgentFunction, AgentPrompt } from '../../turns/agent.ts';
+import { asUpstream } from './upstream.ts';
 
 async function* texts(): AsyncGenerator<Chunk> {
   yield* TEXT;
@@ -21,7 +22,7 @@ const streamOf = (chunks: Chunk[]) =>
   });
 
 describe('a handler', () => {
-  it.each<[string, ChunkHandler]>([
+  it.each<[string, AgentFunction]>([
     ['a generator', texts],
     ['a stream', () => streamOf(TEXT)],
     ['a promise of one', async () => streamOf(TEXT)],
@@ -74,8 +75,12 @@ describe('a handler', () => {
       attachments,
       messages: [],
       body: { model: 'x' },
+      channel: { channelType: 'web', channelId: 'default' },
+      model: 'x',
       signal: expect.any(AbortSignal),
+      ask: expect.any(Function),
       answer: expect.any(Function),
+      emit: expect.any(Function),
     });
   });
 
@@ -91,7 +96,7 @@ describe('a handler', () => {
 
   describe('that finishes by itself', () => {
     const finish: Chunk = { type: 'finish', finishReason: 'length' };
-    const released = async (handler: ChunkHandler) => {
+    const released = async (handler: AgentFunction) => {
       const session = await openSession(handler);
       const { turn, chunks, outcomes } = play(session, {}, () => turn.release());
       await tick();
@@ -182,15 +187,15 @@ describe('a handler', () => {
     expect((await run(throws)).outcomes).toEqual([{ status: 'failed', message: 'at once' }]);
     const rejects = async () => Promise.reject(new Error('soon'));
     expect((await run(rejects)).outcomes).toEqual([{ status: 'failed', message: 'soon' }]);
-    const nothing = (() => undefined) as unknown as ChunkHandler;
+    const nothing = (() => undefined) as unknown as AgentFunction;
     expect((await run(nothing)).outcomes).toMatchObject([{ status: 'failed' }]);
-    const number = (() => 1) as unknown as ChunkHandler;
+    const number = (() => 1) as unknown as AgentFunction;
     expect((await run(number)).outcomes).toMatchObject([{ status: 'failed' }]);
   });
 
   it('is explained in the words of the application, which see the error itself, once', async () => {
     const errorText = vi.fn((error: unknown) => `Oh, ${(error as Error).message}!`);
-    const handler: ChunkHandler = async function* () {
+    const handler: AgentFunction = async function* () {
       yield* TEXT;
       throw new Error('no');
     };
@@ -217,7 +222,7 @@ describe('a handler', () => {
 
 describe('stopping', () => {
   it('aborts the signal, leaves the generator and is no failure', async () => {
-    let seen: ChunkTurn | undefined;
+    let seen: AgentPrompt | undefined;
     const left = vi.fn();
     const session = await openSession(async function* (turn) {
       seen = turn;

@@ -1,11 +1,11 @@
 export { type Decision, toDecision } from '../../core/decision.ts';
 export {
-  type AgentTurn,
-  type AgentTurnsOptions,
-  createAgentTurns,
+  type AgentsSdkAgent,
+  type AgentsSdkAgentOptions,
+  agentsSdkAgent,
   type PendingRun,
   type PendingRuns,
-} from './agent-turns.ts';
+} from './agent.ts';
 export type {
   ApprovalEvent,
   ApprovalRequest,

@@ -1,8 +1,8 @@
-/** The contract of drivers, kept by the real OpenCode. */
+/** The contract of agents, kept by the real OpenCode. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { describeDriver } from '../../../test/driver-conformance.ts';
+import { describeAgent } from '../../../test/agent-conformance.ts';
 import { startClosingProxy } from '../../../test/opencode/closing-proxy.ts';
 import {
   createOpenCodeHome,
@@ -15,9 +15,10 @@ import {
   startScriptedModel,
   toText,
 } from '../../../test/opencode/scripted-model.ts';
+import type { Chunk } from '../../core/chunks.ts';
 import type { OpenCodeProcess } from '../../platforms/node/opencode-server.ts';
-import type { AgentDriver } from '../../turns/driver.ts';
-import { createOpenCodeDriver } from './agent.ts';
+import type { Agent, AgentPrompt } from '../../turns/agent.ts';
+import { createOpenCodeAgent } from './agent.ts';
 
 const lookup = (filePath: string) => ({
   calls: [{ id: 'call-1', name: 'read', input: { filePath } }],
@@ -57,19 +58,17 @@ afterAll(async () => {
 });
 
 /** OpenCode has no tool of the name that the suite wants, and to be given one it needs a network. */
-function withLookup(driver: AgentDriver): AgentDriver {
-  return {
-    ...driver,
-    async *prompt(prompt) {
-      for await (const event of driver.prompt(prompt)) {
-        const isRead = event.type === 'tool' && event.toolName === 'read';
-        yield isRead ? { ...event, toolName: 'lookup' } : event;
-      }
-    },
-  };
+function withLookup(agent: Agent): Agent {
+  async function* prompt(given: AgentPrompt): AsyncGenerator<Chunk> {
+    for await (const chunk of (await agent.prompt(given)) as AsyncIterable<Chunk>) {
+      const isRead = 'toolName' in chunk && chunk.toolName === 'read';
+      yield isRead ? { ...chunk, toolName: 'lookup' } : chunk;
+    }
+  }
+  return { ...agent, prompt };
 }
 
-describeDriver('OpenCode', async () => {
+describeAgent('OpenCode', async () => {
   const { url, close } = await startClosingProxy(server.url);
-  return { driver: withLookup(createOpenCodeDriver({ url, headers: server.headers })), close };
+  return { agent: withLookup(createOpenCodeAgent({ url, headers: server.headers })), close };
 });

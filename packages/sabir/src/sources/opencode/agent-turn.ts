@@ -1,17 +1,18 @@
-import type { Usage } from '../../core/outcome.ts';
+import type { Chunk } from '../../core/chunks.ts';
 import type { Logger } from '../../core/translator.ts';
-import type { DriverEvent, DriverPrompt } from '../../turns/driver.ts';
+import type { AgentPrompt } from '../../turns/agent.ts';
 import { type OpenCodeApi, OpenCodeRefusal } from './api.ts';
 import { askPeople } from './ask-people.ts';
-import { createEventQueue } from './event-queue.ts';
+import { createChunkQueue } from './chunk-queue.ts';
 import { pause } from './event-stream.ts';
 import { toFailureText } from './failures.ts';
 import { createOpenCodeReader, type OpenCodeReader, type OpenCodeSignal } from './read-events.ts';
 import type { OpenCodeRequest } from './requests.ts';
+import { createSignalWriter } from './write-signals.ts';
 
 export type OpenCodeTurn = {
   readonly sessionId: string;
-  readonly events: AsyncIterable<DriverEvent>;
+  readonly chunks: AsyncIterable<Chunk>;
   readonly reader: OpenCodeReader;
   read(event: unknown): void;
   /** Events were missed: asks how the session stands. */
@@ -31,24 +32,24 @@ const LOOKS = 25;
 /** A prompt that was accepted is worked on within this time. */
 const BEGIN_LIMIT_MS = 1_000;
 
-/** One prompt on its way through OpenCode: events of its session in, the driver's events out. */
+/** One prompt on its way through OpenCode: events of its session in, chunks out. */
 export function createOpenCodeTurn(options: {
   api: OpenCodeApi;
   sessionId: string;
   after: string;
-  prompt: DriverPrompt;
+  prompt: AgentPrompt;
   mergeDeltas: boolean;
   logger?: Logger | undefined;
 }): OpenCodeTurn {
   const { api, sessionId, prompt, logger } = options;
-  const queue = createEventQueue(options.mergeDeltas);
+  const queue = createChunkQueue(options.mergeDeltas);
+  const writer = createSignalWriter({ messageId: prompt.messageId });
   const over = new AbortController();
   const begun = Promise.withResolvers<void>();
   /** What waits for an answer: the server forgets it only when it gets one. */
   const unanswered = new Map<string, 'permission' | 'question'>();
   /** While we ask how the session stands, what it says waits. */
   let held: unknown[] | undefined;
-  let steps = 0;
   let isLost = false;
   let lookedAt = Promise.resolve();
   let stopped: Promise<void> | undefined;
@@ -62,27 +63,8 @@ export function createOpenCodeTurn(options: {
   function heed(signal: OpenCodeSignal): void {
     begun.resolve();
     switch (signal.kind) {
-      case 'text':
-      case 'reasoning':
-        queue.push({ type: signal.kind, delta: signal.delta });
-        break;
-      case 'step':
-        if (steps++ > 0) queue.push({ type: 'step' });
-        break;
-      case 'tool':
-        for (const event of toolEvents(signal)) queue.push(event);
-        break;
-      case 'file':
-        queue.push({ type: 'file', url: signal.url, mediaType: signal.mediaType });
-        break;
-      case 'usage':
-        queue.push(usageEvent(signal.usage, signal.model));
-        break;
-      case 'retry':
-        queue.push({ type: 'status', status: 'thinking', detail: signal.message });
-        break;
       case 'asked':
-        ask(signal);
+        ask(signal.request);
         break;
       case 'replied':
         unanswered.delete(signal.requestId);
@@ -90,15 +72,29 @@ export function createOpenCodeTurn(options: {
       case 'end':
         end(signal);
         break;
+      default:
+        writer.write(signal);
+        flush();
+        // A turn that is stopped has no end of its own that says it.
+        if (signal.kind === 'usage') {
+          queue.push({ type: 'message-metadata', messageMetadata: writer.metadata });
+        }
     }
   }
 
-  function ask({ request }: OpenCodeSignal & { kind: 'asked' }): void {
+  function flush(): void {
+    for (const chunk of writer.take()) queue.push(chunk);
+  }
+
+  function ask(request: OpenCodeRequest): void {
     const { requestId, kind } = request;
     unanswered.set(requestId, kind);
-    answer(request).catch((error) => {
-      // The turn is to stop, or somebody else has answered.
-      logger?.info?.('a request of OpenCode was not answered', { requestId, error });
+    // Behind the call that it is about.
+    queue.push(() => {
+      answer(request).catch((error) => {
+        // The turn is to stop, or another client of OpenCode has answered.
+        logger?.info?.('a request of OpenCode was not answered', { requestId, error });
+      });
     });
   }
 
@@ -120,7 +116,11 @@ export function createOpenCodeTurn(options: {
     over.abort();
     if (outcome.status === 'failed') queue.fail(new Error((error && toFailureText(error)) ?? ''));
     else if (outcome.status === 'lost') queue.fail(new Error('OpenCode stopped in mid-answer.'));
-    else queue.end();
+    else {
+      writer.end(outcome);
+      flush();
+      queue.end();
+    }
   }
 
   function release(): void {
@@ -190,7 +190,7 @@ export function createOpenCodeTurn(options: {
 
   return {
     sessionId,
-    events: queue,
+    chunks: queue,
     reader,
     read(event) {
       if (held) held.push(event);
@@ -210,27 +210,4 @@ export function createOpenCodeTurn(options: {
       return stopped;
     },
   };
-}
-
-function toolEvents({ callId, toolName, state }: OpenCodeSignal & { kind: 'tool' }): DriverEvent[] {
-  const call = { type: 'tool', callId, toolName, status: state.status } as const;
-  const args = state.input ?? {};
-  switch (state.status) {
-    case 'pending':
-      return [call];
-    case 'running':
-      return [{ ...call, args }];
-    case 'error':
-      return [{ ...call, args, error: state.error || 'The tool failed.' }];
-    case 'completed': {
-      const files = (state.attachments ?? []).map(
-        ({ url, mime }): DriverEvent => ({ type: 'file', url, mediaType: mime }),
-      );
-      return [{ ...call, args, result: state.output }, ...files];
-    }
-  }
-}
-
-function usageEvent(usage: Usage, model: string | undefined): DriverEvent {
-  return { type: 'usage', usage, ...(model !== undefined && { model }) };
 }

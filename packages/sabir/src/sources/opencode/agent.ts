@@ -1,6 +1,7 @@
+import type { Chunk } from '../../core/chunks.ts';
 import { checkFiles, type FileUrls } from '../../core/file-urls.ts';
 import type { Channel, Logger } from '../../core/translator.ts';
-import type { AgentDriver, DriverEvent, DriverPrompt, DriverStart } from '../../turns/driver.ts';
+import type { Agent, AgentPrompt, AgentStart } from '../../turns/agent.ts';
 import { createOpenCodeTurn, type OpenCodeTurn } from './agent-turn.ts';
 import { createOpenCodeApi, OpenCodeRefusal, type OpenCodeServer, type PromptBody } from './api.ts';
 import { createEventStream, type EventStream } from './event-stream.ts';
@@ -11,7 +12,7 @@ export interface OpenCodeSessions {
   set(channelKey: string, opencodeSessionId: string): void | Promise<void>;
 }
 
-export type OpenCodeDriverOptions = {
+export type CreateOpenCodeAgentOptions = {
   /** The model for prompts that name none, as `provider/model`. Default: the server's. */
   model?: string;
   /** The agent of OpenCode to use. Default: the server's. */
@@ -41,16 +42,16 @@ type Conversation = {
 };
 
 /**
- * Drives an OpenCode server that is there already. Owns the connection to it and which conversation
- * belongs to which channel.
+ * An OpenCode server that is there already, as the agent of one session. Owns the connection to it and
+ * which conversation belongs to which channel.
  */
-export function createOpenCodeDriver(
+export function createOpenCodeAgent(
   server: OpenCodeServer & {
     /** Aborts when the server is known to be gone, with what is to be said of it. */
     gone?: AbortSignal;
   },
-  options: OpenCodeDriverOptions = {},
-): AgentDriver {
+  options: CreateOpenCodeAgentOptions = {},
+): Agent {
   const api = createOpenCodeApi(server);
   const sessions = options.sessions ?? inMemory();
   const conversations = new Map<string, Conversation>();
@@ -58,7 +59,7 @@ export function createOpenCodeDriver(
   let stream: EventStream | undefined;
   let isClosed = false;
   let defaultModel = options.model;
-  let emit: DriverStart['emit'] | undefined;
+  let emit: AgentStart['emit'] | undefined;
   let logger: Logger | undefined;
 
   function lose(error: unknown): void {
@@ -69,7 +70,7 @@ export function createOpenCodeDriver(
 
   /** What was lost may be there again. */
   async function connected(): Promise<void> {
-    if (isClosed) throw new Error('The driver was closed.');
+    if (isClosed) throw new Error('The agent was closed.');
     server.gone?.throwIfAborted();
     stream ??= openStream();
     await stream.ready;
@@ -131,7 +132,7 @@ export function createOpenCodeDriver(
     return { sessionId, lastMessageId: '' };
   }
 
-  async function* answer(prompt: DriverPrompt): AsyncGenerator<DriverEvent, void> {
+  async function* answer(prompt: AgentPrompt): AsyncGenerator<Chunk, void> {
     checkFiles(prompt.attachments, options.fileUrls);
     const body = toBody(prompt, defaultModel, options.agent);
     if (prompt.signal.aborted) return;
@@ -147,7 +148,7 @@ export function createOpenCodeDriver(
     let isRefused = false;
     try {
       await api.prompt(sessionId, body);
-      yield* turn.events;
+      yield* turn.chunks;
     } catch (error) {
       isRefused = error instanceof OpenCodeRefusal;
       // Being told to stop is no error.
@@ -184,7 +185,7 @@ export function createOpenCodeDriver(
     async close() {
       isClosed = true;
       const running = [...turns];
-      for (const turn of running) turn.fail(new Error('The driver was closed.'));
+      for (const turn of running) turn.fail(new Error('The agent was closed.'));
       await Promise.all(running.map(stop));
       stream?.close();
       stream = undefined;
@@ -205,14 +206,14 @@ function keyOf({ channelType, channelId }: Channel): string {
 }
 
 function toBody(
-  prompt: DriverPrompt,
+  prompt: AgentPrompt,
   defaultModel: string | undefined,
   agent: string | undefined,
 ): PromptBody {
   const model = prompt.model ?? defaultModel;
   return {
     parts: [
-      { type: 'text', text: prompt.content },
+      { type: 'text', text: prompt.text },
       ...prompt.attachments.map(({ url, mediaType, filename }) => ({
         type: 'file' as const,
         mime: mediaType,

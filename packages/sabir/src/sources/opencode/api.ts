@@ -1,4 +1,4 @@
-/** The few of an OpenCode server's routes that a driver needs. */
+/** The few of an OpenCode server's routes that an agent needs. */
 import type { OpenCodePermission, OpenCodeQuestion } from './events.ts';
 import type { OpenCodeMessage } from './read-events.ts';
 import type { PermissionReply } from './requests.ts';

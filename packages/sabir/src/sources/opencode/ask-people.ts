@@ -1,20 +1,20 @@
-import type { DriverAnswer, DriverPrompt } from '../../turns/driver.ts';
+import { toDecision } from '../../core/decision.ts';
+import type { AgentAnswer, AgentPrompt } from '../../turns/agent.ts';
 import type { OpenCodeApi } from './api.ts';
 import {
   ALLOW_ONCE,
   ALWAYS_ALLOW,
-  DENY,
   type OpenCodeRequest,
   type PermissionReply,
 } from './requests.ts';
 
-/** Asks the people in the session what OpenCode wants to know; gives what tells it their answer. */
+/** Asks people what OpenCode wants to know. Gives a function that sends OpenCode their answer. */
 export async function askPeople(
   api: OpenCodeApi,
-  prompt: Pick<DriverPrompt, 'ask'>,
+  prompt: Pick<AgentPrompt, 'ask'>,
   { requestId, kind, questions, callId }: OpenCodeRequest,
 ): Promise<() => Promise<unknown>> {
-  const answers: DriverAnswer[] = [];
+  const answers: AgentAnswer[] = [];
   for (const question of questions) {
     const answer = await prompt.ask({ ...question, ...(callId !== undefined && { callId }) });
     answers.push(answer);
@@ -31,25 +31,19 @@ export async function askPeople(
 }
 
 /** With a message the agent goes on, and knows why it may not; without one its turn is over. */
-function toReply(answer?: DriverAnswer): { reply: PermissionReply; message?: string } {
+function toReply(answer?: AgentAnswer): { reply: PermissionReply; message?: string } {
   if (answer?.status !== 'answered') {
     return { reply: 'reject', message: 'Nobody answered in time.' };
   }
-  switch (answer.answer) {
-    case true:
-    case ALLOW_ONCE:
-      return { reply: 'once' };
-    case ALWAYS_ALLOW:
-      return { reply: 'always' };
-    case false:
-    case DENY:
-      return { reply: 'reject' };
-    default:
-      return { reply: 'reject', message: answer.answer };
-  }
+  if (answer.answer === ALLOW_ONCE) return { reply: 'once' };
+  if (answer.answer === ALWAYS_ALLOW) return { reply: 'always' };
+  const { approved, reason } = toDecision(answer.answer);
+  if (approved) return { reply: 'once' };
+  return { reply: 'reject', ...(reason !== undefined && { message: reason }) };
 }
 
-function toLabels(answer: DriverAnswer): string[] {
+function toLabels(answer: AgentAnswer): string[] {
   if (answer.status === 'expired') return [];
-  return [typeof answer.answer === 'string' ? answer.answer : answer.answer ? 'Yes' : 'No'];
+  if (typeof answer.answer === 'string') return [answer.answer];
+  return [toDecision(answer.answer).approved ? 'Yes' : 'No'];
 }

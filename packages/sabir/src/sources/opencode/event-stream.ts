@@ -112,7 +112,7 @@ export function createEventStream(
     ready,
     close() {
       closing.abort();
-      reject(new Error('The driver was closed.'));
+      reject(new Error('The agent was closed.'));
     },
   };
 }

@@ -1,4 +1,4 @@
-/** What OpenCode asks people, in words: the same for a page that shows it and a driver that asks. */
+/** What OpenCode asks people, in words: the same for the translator and for the agent. */
 import type { OpenCodePermission, OpenCodeQuestion } from './events.ts';
 
 export const ALLOW_ONCE = 'Allow once';

@@ -3,11 +3,11 @@ import { compactChunks } from '../../core/compact.ts';
 import { type Decision, toDecision } from '../../core/decision.ts';
 import { QUESTION_ANSWERED, QUESTION_EXPIRED, SabirError } from '../../core/errors.ts';
 import { foldChunks } from '../../core/fold.ts';
-import type { UIMessage } from '../../core/message.ts';
 import { toSafeLogger } from '../../core/safe-logger.ts';
 import type { Logger } from '../../core/translator.ts';
 import { unlessAborted, within } from '../../core/within.ts';
-import type { User } from '../../turns/upstream.ts';
+import type { Agent, AgentPrompt } from '../../turns/agent.ts';
+import type { User, WaitingTurn } from '../../turns/upstream.ts';
 import type { ApprovalRequest, NamedAgent, OpenAIAgentsOptions, QuestionTerms } from './events.ts';
 import { decideAll, type InterruptedState } from './interrupted-state.ts';
 import { type AgentInputItem, toAgentInput } from './to-agent-input.ts';
@@ -36,22 +36,7 @@ export interface PendingRuns {
   delete(chatKey: string): unknown;
 }
 
-/** The turn as the gateway gives it to a handler, as far as it is looked at. */
-export type AgentTurn = {
-  chatKey: string;
-  messageId: string;
-  isRestored: boolean;
-  user: User;
-  sessionId: string;
-  chatId: string;
-  text: string;
-  messages: UIMessage[];
-  body: Record<string, unknown>;
-  signal: AbortSignal;
-  answer(questionId: string): Promise<unknown>;
-};
-
-export type AgentTurnsOptions = Pick<
+export type AgentsSdkAgentOptions = Pick<
   OpenAIAgentsOptions,
   'sendReasoning' | 'isToolError' | 'errorText'
 > & {
@@ -62,33 +47,37 @@ export type AgentTurnsOptions = Pick<
   /** The SDK's `RunState`: with it, a question outlives a restart of the process. */
   RunState?: { fromString(agent: never, text: string): Promise<unknown> };
   /** What `run` is given beside the stream and the signal: `context`, `session`, `maxTurns`. */
-  options?: (turn: AgentTurn) => object | Promise<object>;
+  options?: (prompt: AgentPrompt) => object | Promise<object>;
   /** Default: the whole conversation; with a `session`, the last message of it. */
-  input?: (turn: AgentTurn) => string | unknown[] | Promise<string | unknown[]>;
+  input?: (prompt: AgentPrompt) => string | unknown[] | Promise<string | unknown[]>;
   /** Default: the memory of this process. */
   pending?: PendingRuns;
   /** What a question says, and who may answer it. */
-  question?: (request: ApprovalRequest, turn: AgentTurn) => QuestionTerms;
+  question?: (request: ApprovalRequest, prompt: AgentPrompt) => QuestionTerms;
   /** Hears of a store that fails. Message content never goes there. */
   logger?: Logger;
 };
+
+/** An agent whose answer can be read with `for await`, by an application that wraps it. */
+export interface AgentsSdkAgent extends Agent {
+  prompt(prompt: AgentPrompt): AsyncGenerator<Chunk, void, undefined>;
+}
 
 type Restored = { userId: string; said: Chunk[]; state: InterruptedState | undefined };
 
 const WITHDRAWN = 'Another message came instead of an answer.';
 
 /**
- * An agent of the OpenAI Agents SDK behind the gateway: what `asUpstream` takes.
+ * An agent of the OpenAI Agents SDK, behind a gateway or in a session.
  *
  * ```ts
- * const turns = createAgentTurns({ agent, run, RunState });
- * createChatGateway({ upstream: asUpstream(turns.answer, turns), … });
+ * createChatGateway({ upstream: asUpstream(agentsSdkAgent({ agent, run, RunState })), … });
  * ```
  *
  * A run that is interrupted asks, waits, and goes on in the same turn and the same message. What it
  * needs for that is stored before anybody is asked.
  */
-export function createAgentTurns(options: AgentTurnsOptions) {
+export function agentsSdkAgent(options: AgentsSdkAgentOptions): AgentsSdkAgent {
   const logger = toSafeLogger(options.logger);
   const { agent, RunState } = options;
   if (typeof agent?.name !== 'string') throw new TypeError('agent is no agent of the Agents SDK.');
@@ -103,7 +92,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
   ) => Promise<StreamedRun & { state: InterruptedState }>;
 
   async function inputOf(
-    turn: AgentTurn,
+    turn: AgentPrompt,
     runOptions: object,
   ): Promise<string | readonly unknown[]> {
     if (options.input) return options.input(turn);
@@ -161,7 +150,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
   }
 
   /** Undefined state: what was said is there, and nobody can go on with it. */
-  async function restore({ chatKey }: AgentTurn): Promise<Restored> {
+  async function load({ chatKey }: AgentPrompt): Promise<Restored> {
     const saved = await pending.get(chatKey);
     // Answered elsewhere, or its time ran out, since the gateway looked.
     if (!saved || !RunState) throw new SabirError(QUESTION_EXPIRED);
@@ -175,17 +164,15 @@ export function createAgentTurns(options: AgentTurnsOptions) {
     }
   }
 
-  /** What `asUpstream` asks after a restart: whether a run of this chat waits. */
-  async function findWaiting(where: {
-    chatKey: string;
-  }): Promise<{ messageId: string; userId: string } | undefined> {
-    const saved = await pending.get(where.chatKey);
+  /** Whether a run of this chat waits, as after a restart. */
+  async function restore({ chatKey }: { chatKey: string }): Promise<WaitingTurn | undefined> {
+    const saved = await pending.get(chatKey);
     return saved && { messageId: saved.messageId, userId: saved.userId };
   }
 
   /** Waits until all is answered, and tells viewers. What was answered before a restart stays so. */
   async function* waitForAnswers(
-    turn: AgentTurn,
+    turn: AgentPrompt,
     approvalIds: readonly string[],
     translator: OpenAIAgentsTranslator,
     signal: AbortSignal,
@@ -204,7 +191,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
   }
 
   async function* converse(
-    turn: AgentTurn,
+    turn: AgentPrompt,
     translator: OpenAIAgentsTranslator,
     begun: { state: InterruptedState; said: Chunk[] } | undefined,
     withdrawal: AbortSignal,
@@ -266,7 +253,10 @@ export function createAgentTurns(options: AgentTurnsOptions) {
   }
 
   return {
-    async *answer(given: AgentTurn): AsyncGenerator<Chunk, void, undefined> {
+    name: 'openai-agents',
+    concurrent: true,
+    needsHistory: true,
+    async *prompt(given: AgentPrompt): AsyncGenerator<Chunk, void, undefined> {
       const { chatKey, messageId, signal, isRestored } = given;
       const withdrawal = new AbortController();
       waiting.get(chatKey)?.abort();
@@ -274,7 +264,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
       let translator: OpenAIAgentsTranslator | undefined;
       let isOver = false;
       try {
-        const restored = isRestored ? await restore(given) : undefined;
+        const restored = isRestored ? await load(given) : undefined;
         if (!isRestored) await forget(chatKey);
         const turn = restored ? { ...given, user: asker(given.user, restored) } : given;
         const { question, agent: _, ...shared } = options;
@@ -305,7 +295,7 @@ export function createAgentTurns(options: AgentTurnsOptions) {
         if (isOurs && (isOver || isStop(signal))) await forget(chatKey);
       }
     },
-    ...(RunState && { waiting: findWaiting }),
+    ...(RunState && { restore }),
   };
 }
 

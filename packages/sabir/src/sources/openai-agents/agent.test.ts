@@ -23,7 +23,7 @@ import { SDKS } from '../../../test/openai-agents/sdks.ts';
 import { foldChunks } from '../../core/fold.ts';
 import { verifyChunks } from '../../core/verify.ts';
 import { asUpstream } from '../../gateway/index.ts';
-import { type AgentTurnsOptions, createAgentTurns, type PendingRuns } from './index.ts';
+import { type AgentsSdkAgentOptions, agentsSdkAgent, type PendingRuns } from './index.ts';
 
 describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk }) => {
   it('asks, waits, and goes on in the same turn and message when it is approved', async () => {
@@ -85,13 +85,14 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
   });
 
   it('is gone when it was stopped while it waited', async () => {
-    const { carl, deleted, ended, store, turns } = start(sdk, { script: ASKS });
+    const { carl, deleted, ended, store, clerk } = start(sdk, { script: ASKS });
     const sse = openSse(await carl.post(chatBody('go')));
     await openQuestion(sse);
     await carl.stop();
     expect((await ended()).outcome).toBe('stopped');
     await eventually(() => store.size === 0, 'an empty store');
-    expect(await turns.waiting?.({ chatKey: '["s1","c1"]' })).toBeUndefined();
+    const chat = { sessionId: 's1', chatId: 'c1', chatKey: '["s1","c1"]', user: { id: 'carl' } };
+    expect(await clerk.restore?.(chat)).toBeUndefined();
     expect(deleted).toEqual([]);
   });
 
@@ -127,7 +128,7 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
 
   it('takes an answer only from whom the question is for, also after a restart', async () => {
     const store = new Map<string, string>();
-    const question: AgentTurnsOptions['question'] = ({ toolName, input }, { user }) => ({
+    const question: AgentsSdkAgentOptions['question'] = ({ toolName, input }, { user }) => ({
       text: `${user.id} wants ${toolName} for ${JSON.stringify(input)}`,
       answerBy: { role: 'owner' },
     });
@@ -192,8 +193,7 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
         say('Done.'),
       ]),
     });
-    const turns = createAgentTurns({ agent, run, RunState });
-    const gateway = createTestGateway(asUpstream(turns.answer, turns));
+    const gateway = createTestGateway(asUpstream(agentsSdkAgent({ agent, run, RunState })));
     const carl = createUser(gateway, 'carl');
     const sse = openSse(await carl.post(chatBody('go')));
     await sse.until(() => questionsOf(sse.chunks()).length === 2);
@@ -305,10 +305,10 @@ describe.each(SDKS)('a run of Agents SDK $version behind the gateway', ({ sdk })
   });
 });
 
-describe('createAgentTurns', () => {
+describe('agentsSdkAgent', () => {
   it('says at once what is missing', () => {
     const run = async () => undefined as never;
-    expect(() => createAgentTurns({ run } as never)).toThrow('agent is no agent');
-    expect(() => createAgentTurns({ agent: { name: 'A' } } as never)).toThrow('run is not');
+    expect(() => agentsSdkAgent({ run } as never)).toThrow('agent is no agent');
+    expect(() => agentsSdkAgent({ agent: { name: 'A' } } as never)).toThrow('run is not');
   });
 });

@@ -1,11 +1,13 @@
-import type { AgentDriver, DriverEvent, DriverPrompt } from '../turns/driver.ts';
+import type { Chunk } from '../core/chunks.ts';
+import type { Agent, AgentPrompt, LooseDelta } from '../turns/agent.ts';
 
-export type ScriptedDriverOptions = {
+export type ScriptedAgentOptions = {
   /** How fast it speaks: 2 is twice as fast, 0 without any pause. Default 1. */
   speed?: number;
 };
 
-type Script = (prompt: DriverPrompt, pace: Pace) => AsyncGenerator<DriverEvent>;
+type Said = AsyncGenerator<Chunk | LooseDelta>;
+type Script = (prompt: AgentPrompt, pace: Pace) => Said;
 type Pace = (ms: number) => Promise<void>;
 
 const WORD_MS = 55;
@@ -14,12 +16,13 @@ const WORD_MS = 55;
  * An agent that needs no model: it plays a harbour pilot, with thoughts, tools, questions and
  * errors, for trying things out and for tests.
  */
-export function scriptedDriver({ speed = 1 }: ScriptedDriverOptions = {}): AgentDriver {
+export function scriptedAgent({ speed = 1 }: ScriptedAgentOptions = {}): Agent {
   return {
     name: 'scripted',
+    concurrent: true,
     async *prompt(prompt) {
       const pace: Pace = (ms) => pause(speed > 0 ? ms / speed : 0, prompt.signal);
-      const [, script] = SCRIPTS.find(([words]) => words.test(prompt.content)) ?? [/$/, introduce];
+      const [, script] = SCRIPTS.find(([words]) => words.test(prompt.text)) ?? [/$/, introduce];
       yield* script(prompt, pace);
     },
   };
@@ -33,10 +36,10 @@ const SCRIPTS: [RegExp, Script][] = [
   [/\b(berths?|tool|harbour|harbor)\b/i, lookForBerths],
 ];
 
-async function* introduce({ content }: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+async function* introduce({ text }: AgentPrompt, pace: Pace): Said {
   yield* think('Somebody new on the quay. Say what can be done here.', pace);
   yield* say(
-    `You said: “${content.slice(0, 200)}”. I am the harbour pilot, and I follow a script. Ask me for a ` +
+    `You said: “${text.slice(0, 200)}”. I am the harbour pilot, and I follow a script. Ask me for a ` +
       'free **berth** and I look it up with a tool; ask for the **logbook** and I talk for a while, so ' +
       'that you can reload, watch from a second window, or stop me; tell me to **cast off** and I ' +
       'ask for your permission first; mention a **storm** and something goes wrong.',
@@ -44,45 +47,48 @@ async function* introduce({ content }: DriverPrompt, pace: Pace): AsyncGenerator
   );
 }
 
-async function* lookForBerths(_: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+async function* lookForBerths(_: AgentPrompt, pace: Pace): Said {
+  yield { type: 'start-step' };
   yield* think('The harbour office keeps a list. Look it up rather than guess.', pace);
-  const call = { type: 'tool', callId: 'berths', toolName: 'find_berths' } as const;
+  const call = { toolCallId: 'berths', providerExecuted: true };
+  const toolName = 'find_berths';
   yield* say('Let me ask the harbour office. ', pace);
-  yield { ...call, status: 'pending' };
+  yield { type: 'tool-input-start', ...call, toolName };
   await pace(300);
-  const args = { port: 'Valletta', length: 12 };
-  yield { ...call, status: 'running', args };
+  const input = { port: 'Valletta', length: 12 };
+  yield { type: 'tool-input-available', ...call, toolName, input };
   await pace(900);
   const free = ['Dockyard Creek 7', 'Kalkara 2'];
-  yield { ...call, status: 'completed', args, result: { free } };
-  yield { type: 'step' };
+  yield { type: 'tool-output-available', ...call, output: { free } };
+  yield { type: 'finish-step' };
+  yield { type: 'start-step' };
   yield* say(`There are two: **${free[0]}** and **${free[1]}**. The second is quieter.`, pace);
 }
 
-async function* askToCastOff({ ask }: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+async function* askToCastOff({ ask }: AgentPrompt, pace: Pace): Said {
   yield* say('The wind is fair and the tide is with us. ', pace);
-  const call = { type: 'tool', callId: 'cast-off', toolName: 'cast_off' } as const;
-  const args = { berth: 'Dockyard Creek 7' };
-  yield { ...call, status: 'running', args };
+  const call = { toolCallId: 'cast-off', providerExecuted: true };
+  const input = { berth: 'Dockyard Creek 7' };
+  yield { type: 'tool-input-available', ...call, toolName: 'cast_off', input };
   const answer = await ask({
     text: 'May I cast off now?',
     options: ['Cast off', 'Not yet'],
-    callId: call.callId,
+    callId: call.toolCallId,
   });
   if (answer.status === 'expired') {
-    yield { ...call, status: 'error', args, error: 'Nobody answered in time.' };
+    yield { type: 'tool-output-error', ...call, errorText: 'Nobody answered in time.' };
     yield* say('Nobody answered, so we stay.', pace);
   } else if (answer.answer === 'Cast off' || answer.answer === true) {
     await pace(400);
-    yield { ...call, status: 'completed', args, result: 'Lines are in.' };
+    yield { type: 'tool-output-available', ...call, output: 'Lines are in.' };
     yield* say('We are under way. Fair winds!', pace);
   } else {
-    yield { ...call, status: 'error', args, error: 'Somebody said: not yet.' };
+    yield { type: 'tool-output-error', ...call, errorText: 'Somebody said: not yet.' };
     yield* say('Then we wait for the evening breeze.', pace);
   }
 }
 
-async function* runAground(_: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+async function* runAground(_: AgentPrompt, pace: Pace): Said {
   yield* say('The glass is falling, and there is white water ahead of', pace);
   await pace(300);
   throw new Error('The ship ran aground. This is what an error of an agent looks like.');
@@ -98,7 +104,7 @@ const LOGBOOK = [
   'Moored in Valletta. Nothing lost on the way, which is more than most messages can say.',
 ];
 
-async function* tellLogbook(_: DriverPrompt, pace: Pace): AsyncGenerator<DriverEvent> {
+async function* tellLogbook(_: AgentPrompt, pace: Pace): Said {
   yield* think('They want to hear the whole of it.', pace);
   for (const [day, entry] of LOGBOOK.entries()) {
     yield* say(`${day > 0 ? '\n\n' : ''}**Day ${day + 1}.** ${entry}`, pace);
@@ -106,16 +112,16 @@ async function* tellLogbook(_: DriverPrompt, pace: Pace): AsyncGenerator<DriverE
   }
 }
 
-async function* think(text: string, pace: Pace): AsyncGenerator<DriverEvent> {
+async function* think(text: string, pace: Pace): Said {
   for (const delta of words(text)) {
-    yield { type: 'reasoning', delta };
+    yield { type: 'reasoning-delta', delta };
     await pace(WORD_MS / 2);
   }
 }
 
-async function* say(text: string, pace: Pace): AsyncGenerator<DriverEvent> {
+async function* say(text: string, pace: Pace): Said {
   for (const delta of words(text)) {
-    yield { type: 'text', delta };
+    yield { type: 'text-delta', delta };
     await pace(WORD_MS);
   }
 }

@@ -1,51 +1,60 @@
 /**
- * What every driver is held to: each MUST above the `AgentDriver` interface has its test here.
+ * What every agent is held to: each MUST above the `Agent` interface has its test here.
  *
  * An author's own runs it by giving a `setup`, whose agent does what the prompt's first word says:
  * - `text …` says "Hello, world!" and ends;
  * - `tool` calls a tool named `lookup`, which finds "42", says what it found, and ends;
  * - `toolerror` calls `lookup`, which fails, and ends;
- * - `ask` asks a question with the options Yes and No, says "Answered: " and the answer, and ends;
- * - `fail` fails, and says "It broke.";
+ * - `ask` asks a question with two options, says "Answered: " and the answer, and ends;
+ * - `fail` fails with "It broke.";
  * - `slow` says "Half " and never goes on.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AgentDriver } from '../src/turns/driver.ts';
-import { type DriverRun, findToolFaults, runPrompt, until } from './driver-run.ts';
+import { toSource } from '../src/core/until-aborted.ts';
+import { type Agent, type AgentFunction, toAgent } from '../src/turns/agent.ts';
+import { type PromptRun, promptOf, runPrompt, until } from './run-prompt.ts';
 import { trackTimers } from './upstream-turn.ts';
 
-export type DriverRig = {
-  driver: AgentDriver;
+export type AgentRig = {
+  agent: Agent | AgentFunction;
   /** How many runs, connections or whatever else the agent holds, where it can tell. */
   held?(): number;
   close?(): Promise<void>;
 };
 
-export function describeDriver(name: string, setup: () => Promise<DriverRig>): void {
-  describe(`driver ${name}`, () => {
-    let rig: DriverRig;
+export function describeAgent(
+  name: string,
+  setup: () => Promise<AgentRig>,
+  /** An agent may ask with options of its own; the first one is the answer that is given. */
+  options = ['Yes', 'No'],
+): void {
+  describe(`agent ${name}`, () => {
+    let rig: AgentRig;
+    let agent: Agent;
     const ending = new AbortController();
+    const [yes] = options;
 
     const start = async () => {
       rig = await setup();
-      await rig.driver.start?.({ sessionId: 's', signal: ending.signal, emit: () => undefined });
+      agent = toAgent(rig.agent);
+      await agent.start?.({ sessionId: 's', signal: ending.signal, emit: () => undefined });
     };
-    const run = (content: string) => runPrompt(rig.driver, content);
-    /** Whatever it does then, it has ended. */
-    const stopped = (turn: DriverRun) =>
-      turn.done.then(
-        () => true,
-        (error: Error) => error.message !== 'The driver never ended.',
-      );
+    const run = (text: string) => runPrompt(agent, text);
+    /** However it ended. Rejects if it did not. */
+    const ended = async (turn: PromptRun) => {
+      await turn.done.catch((error: Error) => {
+        if (error.message === 'The agent never ended.') throw error;
+      });
+    };
 
     beforeEach(start);
     afterEach(async () => {
-      await rig.driver.close?.();
+      await agent.close?.();
       await rig.close?.();
     });
 
     it('has a name', () => {
-      expect(rig.driver.name).not.toBe('');
+      expect(agent.name).not.toBe('');
     });
 
     it('gives the answer, and ends by returning', async () => {
@@ -53,43 +62,37 @@ export function describeDriver(name: string, setup: () => Promise<DriverRig>): v
       await turn.done;
       expect(turn.text).toBe('Hello, world!');
       expect(turn.tools).toEqual([]);
+      expect(turn.outcome).toMatchObject({ status: 'finished' });
     });
 
     it('answers each prompt by itself', async () => {
-      for (const content of ['text 1', 'tool', 'text 2']) {
-        const turn = run(content);
+      for (const text of ['text 1', 'tool', 'text 2']) {
+        const turn = run(text);
         await turn.done;
-        expect(turn.text).toContain(content === 'tool' ? '42' : 'Hello, world!');
+        expect(turn.text).toContain(text === 'tool' ? '42' : 'Hello, world!');
       }
     });
 
-    it('tells of a tool from its beginning to its end', async () => {
+    it('tells of a tool from its input to its output', async () => {
       const turn = run('tool');
       await turn.done;
-      expect(findToolFaults(turn.events)).toEqual([]);
-      expect(turn.tools.length).toBeGreaterThan(1);
-      for (const { toolName } of turn.tools) expect(toolName).toBe('lookup');
-      const last = turn.tools.at(-1);
-      expect(last?.status).toBe('completed');
-      expect(JSON.stringify(last?.result)).toContain('42');
-      const isCalled = turn.tools.some(({ status, args }) => status === 'running' && args != null);
-      expect(isCalled).toBe(true);
-      const said = turn.events.findLastIndex(({ type }) => type === 'text');
-      expect(said).toBeGreaterThan(turn.events.findLastIndex(({ type }) => type === 'tool'));
+      expect(turn.tools).toMatchObject([{ type: 'tool-lookup', state: 'output-available' }]);
+      expect(JSON.stringify(turn.tools[0]?.output)).toContain('42');
+      expect(turn.tools[0]?.input).toBeInstanceOf(Object);
+      const types = turn.chunks.map(({ type }) => type);
+      expect(types.lastIndexOf('text-delta')).toBeGreaterThan(
+        types.lastIndexOf('tool-output-available'),
+      );
     });
 
     it('tells of a tool that failed, which is no failure of the turn', async () => {
       const turn = run('toolerror');
       await turn.done;
-      expect(findToolFaults(turn.events)).toEqual([]);
-      expect(turn.tools.at(-1)).toMatchObject({ toolName: 'lookup', status: 'error' });
+      expect(turn.tools).toMatchObject([{ type: 'tool-lookup', state: 'output-error' }]);
     });
 
-    it('throws with words when the agent fails, and answers the next prompt', async () => {
-      const turn = run('fail');
-      const error = await turn.done.catch((reason: unknown) => reason);
-      expect(error).toBeInstanceOf(Error);
-      expect((error as Error).message).toContain('It broke.');
+    it('fails with words when something breaks, and answers the next prompt', async () => {
+      await expect(run('fail').done).rejects.toThrow('It broke.');
       const next = run('text');
       await next.done;
       expect(next.text).toBe('Hello, world!');
@@ -100,63 +103,71 @@ export function describeDriver(name: string, setup: () => Promise<DriverRig>): v
       await until(() => turn.questions.length === 1);
       const [question] = turn.questions;
       expect(question?.text).not.toBe('');
-      expect(question?.options).toEqual(['Yes', 'No']);
-      turn.answer('Yes');
+      expect(question?.options).toEqual(options);
+      turn.answer(yes);
       await turn.done;
-      expect(turn.text).toBe('Answered: Yes');
-      expect(findToolFaults(turn.events)).toEqual([]);
+      expect(turn.text).toBe(`Answered: ${yes}`);
+      expect(turn.questions).toHaveLength(1);
     });
 
-    it('ends also when nobody answers in time', async () => {
+    it('ends also when no answer comes in time', async () => {
       const turn = run('ask');
       await until(() => turn.questions.length === 1);
-      turn.answer({ status: 'expired' });
-      expect(await stopped(turn)).toBe(true);
+      turn.expire();
+      await ended(turn);
+      expect(turn.text).not.toContain(`Answered: ${yes}`);
     });
 
     it('stops when the signal aborts in the middle of an answer', async () => {
       const turn = run('slow');
       await until(() => turn.text === 'Half ');
       turn.abort();
-      expect(await stopped(turn)).toBe(true);
+      await turn.done;
       expect(turn.text).toBe('Half ');
-      expect(findToolFaults(turn.events, false)).toEqual([]);
+      expect(turn.outcome).toEqual({ status: 'stopped' });
       const next = run('text');
       await next.done;
       expect(next.text).toBe('Hello, world!');
     });
 
     it('says nothing when the signal had aborted before', async () => {
-      const stopping = new AbortController();
-      stopping.abort();
-      const turn = runPrompt(rig.driver, 'text', {}, stopping);
-      expect(await stopped(turn)).toBe(true);
-      expect(turn.text).toBe('');
+      const source = toSource<{ type: string }>(
+        await agent.prompt(promptOf('text', { signal: AbortSignal.abort() })),
+      );
+      const types: string[] = [];
+      try {
+        for (let next = await source.next(); !next.done; next = await source.next()) {
+          types.push(next.value.type);
+        }
+      } catch {
+        // It may say in this way that it was stopped.
+      }
+      expect(types).not.toContain('text-delta');
     });
 
     it('stops when the signal aborts while it asks', async () => {
       const turn = run('ask');
       await until(() => turn.questions.length === 1);
       turn.abort();
-      expect(await stopped(turn)).toBe(true);
+      await turn.done;
       expect(turn.text).not.toContain('Answered');
     });
 
     it('holds nothing after it was closed, also when that is done twice', async () => {
       // What was set up by now may hold something of its own.
-      await rig.driver.close?.();
+      await agent.close?.();
       await rig.close?.();
       const before = handles();
       const timers = trackTimers();
       try {
         await start();
-        for (const content of ['text', 'tool']) await run(content).done;
+        for (const text of ['text', 'tool']) await run(text).done;
         const turn = run('slow');
         await until(() => turn.text === 'Half ');
         turn.abort();
-        expect(await stopped(turn)).toBe(true);
-        await rig.driver.close?.();
-        await rig.driver.close?.();
+        await turn.done;
+        await agent.close?.();
+        await agent.close?.();
         await rig.close?.();
         await until(() => timers.count === 0);
         await until(() => handles().length <= before.length);

@@ -1,7 +1,8 @@
-/** Turns of an `asUpstream` handler, run as the gateway runs them. */
+/** Turns of an agent behind `asUpstream`, run as the gateway runs them. */
 import type { Chunk } from '../src/core/chunks.ts';
 import type { TurnOutcome } from '../src/core/outcome.ts';
-import { asUpstream, type ChunkHandler } from '../src/sources/ai-sdk/upstream.ts';
+import { asUpstream } from '../src/sources/ai-sdk/upstream.ts';
+import type { Agent, AgentFunction } from '../src/turns/agent.ts';
 import type { Prompt, UpstreamSession } from '../src/turns/upstream.ts';
 
 export const USER = { id: 'u' };
@@ -11,9 +12,9 @@ export const TEXT: Chunk[] = [
 ];
 export const tick = (ms = 0) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-export async function openSession(handler: ChunkHandler): Promise<UpstreamSession> {
+export async function openSession(agent: Agent | AgentFunction): Promise<UpstreamSession> {
   const { signal } = new AbortController();
-  return asUpstream(handler).open({ sessionId: 's', user: USER, role: 'owner', signal });
+  return asUpstream(agent).open({ sessionId: 's', user: USER, role: 'owner', signal });
 }
 
 function promptOf(given: Partial<Prompt> = {}): Prompt {
@@ -43,8 +44,8 @@ export function play(session: UpstreamSession, given?: Partial<Prompt>, onEnded?
   return { turn, chunks, outcomes, over: over.promise };
 }
 
-export async function run(handler: ChunkHandler, given?: Partial<Prompt>) {
-  const played = play(await openSession(handler), given);
+export async function run(agent: Agent | AgentFunction, given?: Partial<Prompt>) {
+  const played = play(await openSession(agent), given);
   await played.over;
   return played;
 }

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { play, USER } from '../../../test/play-handler.ts';
+import { play, USER } from '../../../test/play-agent.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import { SabirError, UPSTREAM_SILENT } from '../../core/errors.ts';
-import { asUpstream, type ChunkTurn } from './upstream.ts';
+import type { AgentPrompt } from '../../turns/agent.ts';
+import { asUpstream } from './upstream.ts';
 
 const { signal } = new AbortController();
 const where = { sessionId: 's', user: USER, role: 'owner', signal } as const;
@@ -14,8 +15,10 @@ async function* asking(): AsyncGenerator<Chunk> {
 
 it('tells what waits where somebody keeps it', async () => {
   const asked: unknown[] = [];
-  const keeping = asUpstream(asking, {
-    waiting(chat) {
+  const keeping = asUpstream({
+    name: 'keeping',
+    prompt: asking,
+    restore(chat) {
       asked.push(chat);
       return chat.chatKey === 'k' ? { messageId: 'm', userId: 'u' } : undefined;
     },
@@ -35,7 +38,7 @@ it('tells nothing where nobody does', async () => {
 });
 
 it('runs the handler again for what goes on, which waits for the answer as before', async () => {
-  const turns: ChunkTurn[] = [];
+  const turns: AgentPrompt[] = [];
   const upstream = asUpstream(async function* (turn) {
     turns.push(turn);
     yield QUESTION;

@@ -13,9 +13,10 @@ import {
 } from '../../../test/openai-agents/agent-process.ts';
 import type { Script } from '../../../test/openai-agents/scripted-model.ts';
 import { SDKS } from '../../../test/openai-agents/sdks.ts';
+import { promptOf } from '../../../test/run-prompt.ts';
 import { foldChunks } from '../../core/fold.ts';
 import { verifyChunks } from '../../core/verify.ts';
-import { type AgentTurnsOptions, createAgentTurns, type PendingRun } from './index.ts';
+import { type AgentsSdkAgentOptions, agentsSdkAgent, type PendingRun } from './index.ts';
 
 describe.each(SDKS)('a run of Agents SDK $version that waits when its process ends', ({ sdk }) => {
   it('says the same whether or not the process ended while it waited', async () => {
@@ -123,7 +124,7 @@ describe.each(SDKS)('a run of Agents SDK $version that waits when its process en
   it('stays the run of who asked, whoever comes back first', async () => {
     const store = new Map<string, string>();
     const users: unknown[] = [];
-    const options: AgentTurnsOptions['options'] = ({ user }) => {
+    const options: AgentsSdkAgentOptions['options'] = ({ user }) => {
       users.push(user);
       return {};
     };
@@ -164,8 +165,7 @@ describe.each(SDKS)('a run of Agents SDK $version that waits when its process en
   it('keeps nothing for a restart without RunState, and still waits while it lives', async () => {
     const { Agent, run } = sdk;
     const agent = new Agent({ name: 'A' });
-    const turns = createAgentTurns({ agent, run });
-    expect(turns).not.toHaveProperty('waiting');
+    expect(agentsSdkAgent({ agent, run })).not.toHaveProperty('restore');
     const { carl, store, ended } = start(sdk, { script: ASKS, RunState: undefined as never });
     const sse = openSse(await carl.post(chatBody('go')));
     await openQuestion(sse);
@@ -200,7 +200,7 @@ describe.each(SDKS)('a run of Agents SDK $version that waits when its process en
     const store = new Map<string, PendingRun>();
     let hasLanded = false;
     const held = Promise.withResolvers<void>();
-    const { turns } = start(sdk, {
+    const { clerk } = start(sdk, {
       script: ASKS,
       pending: {
         get: (key) => store.get(key),
@@ -213,20 +213,8 @@ describe.each(SDKS)('a run of Agents SDK $version that waits when its process en
       },
     });
     const answer = Promise.withResolvers<unknown>();
-    const turn = {
-      chatKey: 'k',
-      messageId: 'm',
-      isRestored: false,
-      user: { id: 'carl' },
-      sessionId: 's1',
-      chatId: 'c1',
-      text: 'go',
-      messages: [],
-      body: {},
-      signal: new AbortController().signal,
-      answer: () => answer.promise,
-    };
-    const chunks = turns.answer(turn);
+    const prompt = { ...promptOf('go'), chatKey: 'k', answer: () => answer.promise };
+    const chunks = clerk.prompt(prompt);
     for (let next = chunks.next(); ; next = chunks.next()) {
       await vi.advanceTimersByTimeAsync(10_000);
       if ((await next).value?.type === 'data-question') break;

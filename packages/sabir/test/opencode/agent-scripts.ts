@@ -10,8 +10,8 @@ const run = (id: string, command: string) => ({
   input: { command, description: 'Says something' },
 });
 
-/** What the model says in the tests of the driver. */
-export const DRIVER_SCRIPTS: Scripts = {
+/** What the model says in the tests of the agent. */
+export const AGENT_SCRIPTS: Scripts = {
   'Say hello': [{ text: ['Hel', 'lo ', 'there.'] }],
   'What did I say': [
     ({ messages }) => {
