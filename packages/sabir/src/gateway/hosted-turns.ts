@@ -1,6 +1,6 @@
 import { NOT_FOUND, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
-import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import type { UIMessage } from '../core/message.ts';
+import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import { within } from '../core/within.ts';
 import {
   channelKeyOf,
@@ -77,7 +77,14 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
     const { user, role, channel = DEFAULT_CHANNEL } = place;
     const { text, attachments, body } = post;
     const bytes = attachments.reduce((sum, { url }) => sum + url.length, text.length);
-    const asked = { text, attachments, body, bytes, ...channel, ...(traceparent && { traceparent }) };
+    const asked = {
+      text,
+      attachments,
+      body,
+      bytes,
+      ...channel,
+      ...(traceparent && { traceparent }),
+    };
     for (let promptId = post.requestId; ; ) {
       const known = session.storage.promptInfo('promptId', promptId);
       if (!known && refusal) throw refusal;
@@ -156,7 +163,10 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
       );
     },
     /** Where a turn waits that has not begun; undefined once it has. */
-    queueOf({ turnId, requestId: promptId }: TurnInfo, { sessionId }: Place): QueueWatch | undefined {
+    queueOf(
+      { turnId, requestId: promptId }: TurnInfo,
+      { sessionId }: Place,
+    ): QueueWatch | undefined {
       const { session, release } = sessions.hold(sessionId);
       const prompt = session.storage.promptInfo('turnId', turnId);
       release();
@@ -197,7 +207,9 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
     },
     /** Whether people on sockets of the session see its turns. */
     isWatched: ({ sessionId }: TurnInfo): boolean =>
-      sessions.all().some((one) => sessionKeyOf(one.sessionId) === sessionId && one.people.sockets > 0),
+      sessions
+        .all()
+        .some((one) => sessionKeyOf(one.sessionId) === sessionId && one.people.sockets > 0),
     /** The user is in the session for as long as they watch. Gives the function to call when they leave. */
     enter({ sessionId, user, role }: Place): () => void {
       const { session, release } = sessions.hold(sessionId);

@@ -20,7 +20,9 @@ export async function findLiveTurns(
     const here = runner.turnHere(turn.turnId);
     return here ? { ...turn, status: here.isQueued ? 'queued' : 'running' } : turn;
   });
-  return [...turns, ...(await runner.queuedIn(place))].sort((one, other) => rankOf(one) - rankOf(other));
+  return [...turns, ...(await runner.queuedIn(place))].sort(
+    (one, other) => rankOf(one) - rankOf(other),
+  );
 }
 
 function rankOf(turn: TurnInfo): number {

@@ -53,7 +53,10 @@ export class QueuedViewer implements ByteSource {
 
   open(sink: ByteSink): void {
     this.#sink = sink;
-    if (this.#isOver) return sink.end();
+    if (this.#isOver) {
+      sink.end();
+      return;
+    }
     const { queue, keepAliveMs, expiresAt } = this.#options;
     if (keepAliveMs > 0 && keepAliveMs < Infinity) {
       this.#keepAlive = startTimer(keepAliveMs, () => {
@@ -80,8 +83,8 @@ export class QueuedViewer implements ByteSource {
 
   /** The prompt goes on waiting, this stream does not. */
   letGo(why: ErrorKind): void {
-    if (this.#viewer) return this.#viewer.letGo(why);
-    if (this.#isOver) return;
+    this.#viewer?.letGo(why);
+    if (this.#viewer || this.#isOver) return;
     const { encoder, messageId } = this.#options;
     const structure: Chunk[] = this.#shown === undefined ? [] : [{ type: 'start', messageId }];
     this.#sink?.end(encoder.farewell(why, { after: 0, structure }));
@@ -112,8 +115,15 @@ export class QueuedViewer implements ByteSource {
     const hasBegun = await this.#options.queue.whenBegun().catch(() => false);
     if (this.#isOver) return;
     const viewer = hasBegun ? await this.#options.toViewer().catch(() => undefined) : undefined;
-    if (this.#isOver) return viewer?.cancel();
-    if (!viewer) return hasBegun ? this.letGo(SHUTTING_DOWN) : this.#withdraw();
+    if (this.#isOver) {
+      viewer?.cancel();
+      return;
+    }
+    if (!viewer) {
+      if (hasBegun) this.letGo(SHUTTING_DOWN);
+      else this.#withdraw();
+      return;
+    }
     if (this.#shown) {
       const data = { position: 0, status: 'begun' };
       this.#write(this.#encode([{ type: 'data-queue', id: 'queue', data }]));

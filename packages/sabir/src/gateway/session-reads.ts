@@ -14,12 +14,7 @@ import type { SessionLease } from '../turns/session-pool.ts';
 import type { UpstreamSession } from '../turns/upstream.ts';
 import type { Guard } from './access.ts';
 import type { Admission } from './admission.ts';
-import {
-  type ChatRoute,
-  contractLogOf,
-  type Place,
-  userCaller,
-} from './chat-route.ts';
+import { type ChatRoute, contractLogOf, type Place, userCaller } from './chat-route.ts';
 import { contractChatOf } from './contract-chat.ts';
 import type { GatewayTiming, UpstreamOption } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';

@@ -16,6 +16,7 @@ import type { Prompt, SessionIdentity, User } from '../turns/upstream.ts';
 import type { Admission } from './admission.ts';
 import type { PromptPost } from './chat-post.ts';
 import { type Place, userCaller } from './chat-route.ts';
+import { createHostedTurns, type HostedTurn, type HostedTurns } from './hosted-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type {
   ChatGatewayOptions,
@@ -24,7 +25,6 @@ import type {
   RouteName,
   UpstreamOption,
 } from './options.ts';
-import { createHostedTurns, type HostedTurn, type HostedTurns } from './hosted-turns.ts';
 import type { QueueWatch } from './queued-viewer.ts';
 import { type TurnTrace, traceTurn } from './trace-turn.ts';
 import { readOrigin, toOrigin } from './turn-origin.ts';

@@ -1,4 +1,10 @@
-import type { Prompt, TurnSink, UpstreamSession, UpstreamTurn, Written } from '../turns/upstream.ts';
+import type {
+  Prompt,
+  TurnSink,
+  UpstreamSession,
+  UpstreamTurn,
+  Written,
+} from '../turns/upstream.ts';
 
 /** What answers the prompts of a session: an agent in this process, or a runner that has connected. */
 export interface AgentHost {
@@ -43,6 +49,10 @@ export function createAgentHosts({ runner, local, onWanted }: AgentHostsOptions)
     get isReady(): boolean {
       return chosen().isReady;
     },
+    /** There is an agent or a runner, though it may be busy. */
+    get isPresent(): boolean {
+      return local !== undefined || runner.isConnected;
+    },
     get needsHistory(): boolean {
       return chosen().needsHistory;
     },
@@ -51,4 +61,3 @@ export function createAgentHosts({ runner, local, onWanted }: AgentHostsOptions)
     onReady: () => {},
   };
 }
-

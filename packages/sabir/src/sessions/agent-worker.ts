@@ -79,7 +79,12 @@ export function createAgentWorker(options: AgentWorkerOptions) {
         sink.close(outcome);
       };
       const event: TurnSink['event'] = (chunk) => sink.event(chunk);
-      const run = runAgent(agent, prompt, { event, close }, { ready: getReady, emit, questionMs });
+      const run = runAgent(
+        agent,
+        prompt,
+        { event, close },
+        { ready: getReady, emit, questionMs, isMessageIdFixed: true },
+      );
       const { release, stop } = run;
       current = run;
       void follow(run, over.promise);

@@ -9,9 +9,9 @@ export type {
   SessionEvent,
 } from '../turns/agent.ts';
 export { systemClock } from './clock.ts';
+export { nameOf } from './guard.ts';
 export { type GatewayInfo, historyOf, SessionLinks } from './link/session-links.ts';
 export { type SessionServerUpstreamOptions, sessionServerUpstream } from './link/upstream.ts';
-export { nameOf } from './guard.ts';
 export { memorySessionStore } from './memory-store.ts';
 export {
   type Clock,
@@ -37,7 +37,12 @@ export {
   type PromptRequest,
   Session,
 } from './session.ts';
-export { createSessions, type SessionHold, type Sessions, type SessionsOptions } from './sessions.ts';
+export {
+  createSessions,
+  type SessionHold,
+  type Sessions,
+  type SessionsOptions,
+} from './sessions.ts';
 export type {
   Participant,
   PromptInfo,

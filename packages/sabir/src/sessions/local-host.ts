@@ -1,8 +1,10 @@
 import { SERVER_RESTARTED } from '../core/errors.ts';
 import type { Logger } from '../core/translator.ts';
+import { withText } from '../core/without-content.ts';
+import { runAgent } from '../sources/ai-sdk/agent-run.ts';
 import type { Agent, SessionEvent } from '../turns/agent.ts';
 import type { AgentHost } from './agent-hosts.ts';
-import { createAgentWorker } from './agent-worker.ts';
+import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
 import type { SessionTiming } from './options.ts';
 import { createWrittenTranslator } from './runner-dialect.ts';
 
@@ -20,22 +22,46 @@ type LocalHostOptions = {
 /** An agent in this process: the session calls it, and no socket is between them. */
 export function createLocalHost(options: LocalHostOptions): LocalHost {
   const { sessionId, timing, onReady, onEvent, logger } = options;
-  const agent = options.agent();
-  const worker = createAgentWorker({
-    sessionId,
-    agent,
-    stopMs: timing.stopMs,
-    emit: onEvent,
-    onFree: onReady,
-    logger,
-  });
-  worker.start();
+  let agent: Agent | undefined;
+  let worker: AgentWorker | undefined;
+
+  /** Makes the agent when it is first needed, and again for the next prompt if that failed. */
+  function getWorker(): AgentWorker {
+    if (worker) return worker;
+    agent = options.agent();
+    const { stopMs } = timing;
+    const made = { sessionId, agent, stopMs, emit: onEvent, onFree: onReady, logger };
+    worker = createAgentWorker(made);
+    return worker;
+  }
+
+  function hasAgent(): boolean {
+    try {
+      return getWorker() !== undefined;
+    } catch {
+      // The prompt fails with this error, where its author can read it.
+      return false;
+    }
+  }
+
   return {
     get isReady() {
-      return !worker.isBusy;
+      return worker?.isBusy !== true;
     },
-    needsHistory: agent.needsHistory === true,
-    prompt: (prompt, sink) => worker.run(prompt, sink, timing.questionMs),
+    get needsHistory() {
+      return hasAgent() && agent?.needsHistory === true;
+    },
+    prompt(prompt, sink) {
+      try {
+        return getWorker().run(prompt, sink, timing.questionMs);
+      } catch (error) {
+        logger?.error?.('an agent could not be made', { sessionId, error: withText(error) });
+        const fail = () => {
+          throw error;
+        };
+        return runAgent({ prompt: fail }, prompt, sink);
+      }
+    },
     /** The agent ended with its process. */
     attach(prompt, sink, { chunks }) {
       const { code, userMessage: message } = SERVER_RESTARTED;
@@ -44,6 +70,8 @@ export function createLocalHost(options: LocalHostOptions): LocalHost {
       const translator = createWrittenTranslator(prompt, chunks);
       return { translator, isQueued: false, stop: nothing, answer: nothing, release: nothing };
     },
-    close: () => worker.close(),
+    async close() {
+      await worker?.close();
+    },
   };
 }

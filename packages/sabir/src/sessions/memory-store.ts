@@ -177,7 +177,9 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       const { promptId, turnId, messageId } = prompt;
       const found = find();
       const isKnown =
-        found?.prompts.has(promptId) || found?.byTurn.has(turnId) || found?.byMessage.has(messageId);
+        found?.prompts.has(promptId) ||
+        found?.byTurn.has(turnId) ||
+        found?.byMessage.has(messageId);
       if (isKnown) return false;
       const session = hold();
       put(session.prompts, promptId, { asked, changes: {} });
@@ -250,7 +252,11 @@ function bytesOf({ messages, prompts, participants }: Session): number {
   return bytes;
 }
 
-function promptIdOf({ byTurn, byMessage }: Session, key: PromptKey, id: string): string | undefined {
+function promptIdOf(
+  { byTurn, byMessage }: Session,
+  key: PromptKey,
+  id: string,
+): string | undefined {
   if (key === 'promptId') return id;
   return (key === 'turnId' ? byTurn : byMessage).get(id);
 }

@@ -5,7 +5,12 @@ import type { SessionEvent } from '../turns/agent.ts';
 import type { Answer } from '../turns/log.ts';
 import type { Prompt } from '../turns/upstream.ts';
 import type { SessionTiming } from './options.ts';
-import { readRunnerFrame, RUNNER_PROTOCOL, type RunnerCommand, type RunnerFrame } from './runner-protocol.ts';
+import {
+  RUNNER_PROTOCOL,
+  type RunnerCommand,
+  type RunnerFrame,
+  readRunnerFrame,
+} from './runner-protocol.ts';
 
 /** What a frame of a runner is about. */
 export type RunnerSaid =
@@ -36,7 +41,9 @@ export interface RunnerDialect {
 }
 
 /** Of a runner of ours. */
-export function createRunnerDialect({ questionMs }: Pick<SessionTiming, 'questionMs'>): RunnerDialect {
+export function createRunnerDialect({
+  questionMs,
+}: Pick<SessionTiming, 'questionMs'>): RunnerDialect {
   const command = (given: RunnerCommand) => given;
   return {
     saysHello: true,

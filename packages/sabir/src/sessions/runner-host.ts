@@ -1,19 +1,29 @@
+import { type ErrorKind, RUNNER_LOST, SERVER_RESTARTED, TURN_TOO_LARGE } from '../core/errors.ts';
 import {
-  type ErrorKind,
-  RUNNER_LOST,
-  SERVER_RESTARTED,
-  TURN_TOO_LARGE,
-} from '../core/errors.ts';
-import { countSkipped, type Logger, type Translator, type TranslatorStats } from '../core/translator.ts';
+  countSkipped,
+  type Logger,
+  type Translator,
+  type TranslatorStats,
+} from '../core/translator.ts';
 import { createV2RunnerDialect } from '../sources/agent-ops/runner-dialect.ts';
 import type { SessionEvent } from '../turns/agent.ts';
 import type { Answer } from '../turns/log.ts';
 import type { Prompt, TurnSink, UpstreamTurn, Written } from '../turns/upstream.ts';
 import type { AgentHost } from './agent-hosts.ts';
 import type { Guard } from './guard.ts';
-import type { Clock, SessionLimits, SessionSocket, SessionTiming, SocketEvents } from './options.ts';
+import type {
+  Clock,
+  SessionLimits,
+  SessionSocket,
+  SessionTiming,
+  SocketEvents,
+} from './options.ts';
 import { parseFrame } from './parse-frame.ts';
-import { createRunnerDialect, createWrittenTranslator, type RunnerDialect } from './runner-dialect.ts';
+import {
+  createRunnerDialect,
+  createWrittenTranslator,
+  type RunnerDialect,
+} from './runner-dialect.ts';
 
 /** A close code of ours. The runner that gets it tries again, less and less often. */
 const ANOTHER_RUNNER = 4409;
@@ -35,6 +45,8 @@ type RunnerHostOptions = {
   onLimit(limit: keyof SessionLimits): void;
   logger: Logger | undefined;
 };
+
+type Hello = { turnId: string | null; known: string[]; needsHistory?: boolean };
 
 /** A turn that was given to the runner. */
 type Run = {
@@ -60,9 +72,8 @@ export function createRunnerHost(options: RunnerHostOptions) {
   let socket: SessionSocket | undefined;
   let runnerId = '';
   let dialect = dialectOf(runnerId);
-  /** It has connected and said hello. */
-  let isGreeted = false;
-  let needsHistory = false;
+  /** What the runner has said of itself, since it is connected. */
+  let hello: Hello | undefined;
   let run: Run | undefined;
   let callOff: (() => void) | undefined;
 
@@ -110,7 +121,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
     run = undefined;
     stopWaiting();
     queueMicrotask(() => {
-      if (isGreeted && !run) options.onReady();
+      if (hello && !run) options.onReady();
     });
   }
 
@@ -131,8 +142,11 @@ export function createRunnerHost(options: RunnerHostOptions) {
     };
     run = current;
     if (!written) give(current);
-    // After a restart the runner says by its hello whether it goes on.
-    else wait(timing.runnerGraceMs, () => fail(SERVER_RESTARTED));
+    else {
+      // After a restart the runner's hello says whether it goes on.
+      wait(timing.runnerGraceMs, () => fail(SERVER_RESTARTED));
+      if (hello && dialect.saysHello) queueMicrotask(() => guard(() => resume(current)));
+    }
     return {
       translator: current.translator,
       get isQueued() {
@@ -168,19 +182,26 @@ export function createRunnerHost(options: RunnerHostOptions) {
     };
   }
 
-  function greet({ turnId, known, ...hello }: { turnId: string | null; known: string[]; needsHistory?: boolean }): void {
-    needsHistory = hello.needsHistory === true;
-    isGreeted = true;
+  function greet(given: Hello): void {
+    hello = given;
     const ours = run?.prompt.turnId;
-    if (run && ours !== undefined) {
-      if (turnId === ours || known.includes(ours)) goOn(run);
-      else if (options.runnerOf(ours) === runnerId || options.runnerOf(ours) === undefined) {
-        stopWaiting();
-        give(run);
-      } else fail(SERVER_RESTARTED);
-    }
-    if (turnId !== null && turnId !== ours) send({ type: 'stop', turnId });
+    if (run) resume(run);
+    if (given.turnId !== null && given.turnId !== ours)
+      send({ type: 'stop', turnId: given.turnId });
     if (!run) options.onReady();
+  }
+
+  /** Goes on with the turn that ran when the connection, or this process, was lost. */
+  function resume(current: Run): void {
+    if (run !== current || !hello) return;
+    const { turnId } = current.prompt;
+    const givenTo = options.runnerOf(turnId);
+    if (hello.turnId === turnId || hello.known.includes(turnId)) goOn(current);
+    else if (givenTo === runnerId || givenTo === undefined) {
+      // The prompt never reached it.
+      stopWaiting();
+      give(current);
+    } else fail(SERVER_RESTARTED);
   }
 
   /** It was only the connection: the runner sends what it has, and gets what it has missed. */
@@ -192,7 +213,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
 
   function lose(): void {
     socket = undefined;
-    isGreeted = false;
+    hello = undefined;
     options.onConnection(false);
     if (run?.isReleased) finish();
     else if (run) wait(timing.runnerGraceMs, () => fail(RUNNER_LOST));
@@ -204,7 +225,8 @@ export function createRunnerHost(options: RunnerHostOptions) {
     try {
       value = parseFrame(frame);
     } catch {
-      return skip('(no JSON)');
+      skip('(no JSON)');
+      return;
     }
     const read = dialect.read(value);
     switch (read.kind) {
@@ -230,13 +252,18 @@ export function createRunnerHost(options: RunnerHostOptions) {
     }
   }
 
-  function takeEvents(current: Run, read: { events: unknown[]; seq?: number }, bytes: number): void {
+  function takeEvents(
+    current: Run,
+    read: { events: unknown[]; seq?: number },
+    bytes: number,
+  ): void {
     const { events, seq } = read;
     if (seq !== undefined && seq <= current.position) return;
     if (bytes > limits.eventBytes) {
       options.onLimit('eventBytes');
       send(dialect.toStop(current.prompt));
-      return fail(TURN_TOO_LARGE);
+      fail(TURN_TOO_LARGE);
+      return;
     }
     // A runner of another make does not say hello when it comes back.
     stopWaiting();
@@ -266,10 +293,10 @@ export function createRunnerHost(options: RunnerHostOptions) {
       return socket !== undefined;
     },
     get isReady() {
-      return isGreeted && !run;
+      return hello !== undefined && !run;
     },
     get needsHistory() {
-      return needsHistory;
+      return hello?.needsHistory === true;
     },
     prompt: (prompt, sink) => begin(prompt, sink),
     attach: begin,
@@ -286,8 +313,9 @@ export function createRunnerHost(options: RunnerHostOptions) {
       if (isOther || !run) dialect = dialectOf(id);
       send(dialect.toInit(sessionId));
       options.onConnection(true);
-      if (dialect.saysHello) isGreeted = false;
-      else greetUnnamed();
+      // A deployed runner takes prompts as soon as it is there, and goes on with its turn, or does not.
+      hello = dialect.saysHello ? undefined : { turnId: null, known: [] };
+      if (hello && !run) options.onReady();
       return {
         message: (frame) => {
           if (socket === next) guard(() => take(frame));
@@ -302,7 +330,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
       run = undefined;
       const closing = socket;
       socket = undefined;
-      isGreeted = false;
+      hello = undefined;
       try {
         closing?.close(code, reason);
       } catch {
@@ -310,12 +338,6 @@ export function createRunnerHost(options: RunnerHostOptions) {
       }
     },
   };
-
-  /** A deployed runner takes prompts as soon as it is there, and goes on with its turn, or does not. */
-  function greetUnnamed(): void {
-    isGreeted = true;
-    if (!run) options.onReady();
-  }
 
   return host;
 }

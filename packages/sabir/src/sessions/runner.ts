@@ -6,13 +6,13 @@ import { toSafeLogger } from '../core/safe-logger.ts';
 import { afterThisTick, startTimer, type Timer } from '../core/timers.ts';
 import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
-import type { AgentRun } from '../sources/ai-sdk/agent-run.ts';
 import {
   connect,
   type Socket,
   type SocketListener,
   type WebSocketConstructor,
 } from '../sources/agent-ops/socket.ts';
+import type { AgentRun } from '../sources/ai-sdk/agent-run.ts';
 import type { Agent, SessionEvent } from '../turns/agent.ts';
 import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
 import { createOutbox } from './outbox.ts';
@@ -130,7 +130,11 @@ export class Runner implements SocketListener {
     this.#outbox.add(turnId, [
       { type: 'start', messageId },
       ...(failed ? [{ type: 'error' as const, errorText: failed.message ?? '' }] : []),
-      { type: 'finish', finishReason: failed ? 'error' : 'other', messageMetadata: toMetadata(outcome) },
+      {
+        type: 'finish',
+        finishReason: failed ? 'error' : 'other',
+        messageMetadata: toMetadata(outcome),
+      },
     ]);
   }
 
@@ -238,7 +242,10 @@ export class Runner implements SocketListener {
     const { prompt } = command;
     if (this.#known.includes(prompt.turnId)) return;
     this.#known = [...this.#known.slice(1 - MOST_KNOWN), prompt.turnId];
-    if (this.#isLeaving) return this.#refuse(prompt);
+    if (this.#isLeaving) {
+      this.#refuse(prompt);
+      return;
+    }
     this.#next.push(command);
     this.#takeNext();
   }
@@ -260,7 +267,8 @@ export class Runner implements SocketListener {
       const sent = chunks;
       chunks = [];
       this.#outbox.add(turnId, sent);
-      if (this.#outbox.bytes > (this.#options.maxOutboxBytes ?? 16_000_000)) run.end(TOO_FAR_BEHIND);
+      if (this.#outbox.bytes > (this.#options.maxOutboxBytes ?? 16_000_000))
+        run.end(TOO_FAR_BEHIND);
     };
     const take = (made: Chunk[]) => {
       if (made.length === 0 || isOver) return;

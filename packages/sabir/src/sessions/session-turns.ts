@@ -1,9 +1,4 @@
-import {
-  type ErrorKind,
-  RUNNER_ABSENT,
-  SERVER_RESTARTED,
-  SHUTTING_DOWN,
-} from '../core/errors.ts';
+import { type ErrorKind, RUNNER_ABSENT, SERVER_RESTARTED, SHUTTING_DOWN } from '../core/errors.ts';
 import type { Channel, Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { closingsOf } from '../turns/closings.ts';
@@ -17,7 +12,13 @@ import { type Guard, nameOf } from './guard.ts';
 import { limitWriter } from './limited-writer.ts';
 import type { Clock, SessionLimits, SessionNotice, SessionTiming } from './options.ts';
 import { authorOf, createPromptQueue, type QueuedPrompt } from './prompt-queue.ts';
-import { channelKeyOf, sessionKeyOf, toStoredAnswer, toUIMessage, toUserMessage } from './records.ts';
+import {
+  channelKeyOf,
+  sessionKeyOf,
+  toStoredAnswer,
+  toUIMessage,
+  toUserMessage,
+} from './records.ts';
 import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
 
 export type SessionTurnsOptions = {
@@ -55,6 +56,8 @@ export class SessionTurns {
   #current: Current | undefined;
   /** By turn id: settles when a turn has begun, or never will. */
   #begun = new Map<string, PromiseWithResolvers<boolean>>();
+  /** Ends of turns that the storage refused, to be stored before the next turn begins. */
+  #unstored: (() => void)[] = [];
   #callOffWait: (() => void) | undefined;
   #callOffRetry: (() => void) | undefined;
   #isClosed = false;
@@ -123,22 +126,32 @@ export class SessionTurns {
   }
 
   #takeNext(): void {
+    while (this.#unstored[0]) {
+      this.#unstored[0]();
+      this.#unstored.shift();
+    }
+    const { hosts } = this.#options;
     const queued = this.queue.first;
     if (!queued) this.#stopWaiting();
     if (this.#current || !queued || this.#isClosed) return;
-    if (this.#options.hosts.isReady) {
+    if (hosts.isReady) {
       this.#stopWaiting();
       void this.#begin(this.#takeUp(queued));
-      return;
+    } else if (!hosts.isPresent && !this.#callOffWait) {
+      this.#waitForRunner(queued);
+      hosts.call();
     }
-    if (this.#callOffWait) return;
-    const { clock, timing, hosts, logger, sessionId } = this.#options;
+  }
+
+  #waitForRunner(queued: QueuedPrompt): void {
+    const { clock, timing, guard, logger, sessionId } = this.#options;
     this.#callOffWait = clock.after(timing.runnerStartMs, () => {
       this.#callOffWait = undefined;
       logger?.warn('no runner has connected in time', { sessionId });
-      this.#options.guard(() => void this.#fail(queued, RUNNER_ABSENT));
+      // The prompt is answered with an error: its author sees it, and so does the history.
+      const isTakenUp = guard(() => void this.#begin(this.#takeUp(queued), RUNNER_ABSENT));
+      if (!isTakenUp) this.#waitForRunner(queued);
     });
-    hosts.call();
   }
 
   #stopWaiting(): void {
@@ -165,17 +178,20 @@ export class SessionTurns {
     return current;
   }
 
-  async #begin(current: Current): Promise<void> {
+  /** With a `failure`, the turn ends with it before any agent is asked. */
+  async #begin(current: Current, failure?: ErrorKind): Promise<void> {
     const { log, clock, logger, sessionId } = this.#options;
     const { turnId } = current.prompt;
     try {
       const begun = await log.begin(this.#toBeginning(current.prompt));
-      if ('writer' in begun) this.#run(current, begun.writer);
-      // Otherwise an earlier try has begun it, whose writer the log offers when its lease has run out.
+      // If an earlier try has begun it, the log offers its writer when the lease has run out.
+      if (!('writer' in begun)) return;
+      if (failure) await this.#callOff(begun.writer, current, failure);
+      else this.#run(current, begun.writer);
     } catch (error) {
       logger?.error?.('a turn could not be begun', { sessionId, turnId, error: nameOf(error) });
       if (this.#isClosed) return;
-      clock.after(STORAGE_RETRY_MS, () => void this.#begin(current));
+      clock.after(STORAGE_RETRY_MS, () => void this.#begin(current, failure));
     }
   }
 
@@ -183,7 +199,14 @@ export class SessionTurns {
     const { sessionId } = this.#options;
     const origin: SessionOrigin = { session: sessionId, promptId };
     const chatId = channelKeyOf(channel);
-    return { sessionId: sessionKeyOf(sessionId), chatId, turnId, requestId: promptId, messageId, origin };
+    return {
+      sessionId: sessionKeyOf(sessionId),
+      chatId,
+      turnId,
+      requestId: promptId,
+      messageId,
+      origin,
+    };
   }
 
   #run(current: Current, writer: TurnWriter, takenOver?: TakenOver): void {
@@ -251,11 +274,15 @@ export class SessionTurns {
     });
   }
 
-  #end(current: Current, { outcome, message, usage }: FinishedTurn): void {
+  #end(current: Current, finished: FinishedTurn): void {
+    const { outcome, message, usage } = finished;
     if (this.#current !== current) return;
     this.#current = undefined;
-    const { notify } = this.#options;
+    const { notify, storage } = this.#options;
     const { prompt } = current;
+    // The log has the end, and the storage does not: they are not on one database.
+    const isStored = storage.promptInfo('promptId', prompt.promptId)?.status === 'ended';
+    if (!isStored) this.#unstored.push(() => this.#storeEnd(prompt, finished));
     notify({ type: 'ended', prompt, outcome, message, ...(usage && { usage }) });
     if (this.#isClosed) return;
     this.next();
@@ -265,20 +292,6 @@ export class SessionTurns {
   /** The log could not store the turn's end, and offers the turn again. */
   #leave(current: Current): void {
     delete current.turn;
-  }
-
-  /** Answers a prompt that no agent was there for with an error. */
-  async #fail(queued: QueuedPrompt, kind: ErrorKind): Promise<void> {
-    const { log, logger, sessionId } = this.#options;
-    const current = this.#takeUp(queued);
-    const { prompt } = current;
-    try {
-      const begun = await log.begin(this.#toBeginning(prompt));
-      if ('writer' in begun) await this.#callOff(begun.writer, current, kind);
-    } catch (error) {
-      logger?.error?.('a turn could not be begun', { sessionId, error: nameOf(error) });
-      this.#options.clock.after(STORAGE_RETRY_MS, () => void this.#begin(current));
-    }
   }
 
   /** Ends a turn that no agent was asked for. */
@@ -291,7 +304,13 @@ export class SessionTurns {
     this.#options.notify({ type: 'begun', prompt });
     this.#settleBegun(turnId, true);
     const { sessionId, chatId } = this.#toBeginning(prompt);
-    const finished = { message: toMessage(closings, messageId), outcome, sessionId, chatId, turnId };
+    const finished = {
+      message: toMessage(closings, messageId),
+      outcome,
+      sessionId,
+      chatId,
+      turnId,
+    };
     await writer.close(outcome, () => this.#storeEnd(prompt, finished));
     this.#end(current, finished);
   }
@@ -299,7 +318,10 @@ export class SessionTurns {
   /** Of a process that ended. A turn that the log still has comes to `adopt`. */
   async recover(): Promise<void> {
     const current = this.#current;
-    if (!current || current.turn) return this.next();
+    if (!current || current.turn) {
+      this.next();
+      return;
+    }
     const { log } = this.#options;
     const known = await log.get(current.prompt.turnId);
     if (known?.outcome) {

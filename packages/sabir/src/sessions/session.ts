@@ -173,8 +173,9 @@ export class Session {
     return this.#turns.queueReason;
   }
 
+  /** A runner, or the agent in this process, can answer. */
   get isRunnerConnected(): boolean {
-    return this.#runner.isConnected || this.#local !== undefined;
+    return this.#runner.isConnected || this.#options.agent !== undefined;
   }
 
   /** Nothing runs and nothing waits. */
@@ -329,7 +330,9 @@ export class Session {
   /** The open questions of the turn that runs. */
   async openQuestions(): Promise<AskedQuestion[]> {
     const turn: TurnInfo | undefined = this.running && (await this.log.get(this.running.turnId));
-    return turn?.questions.filter(({ status, isAnswered }) => status === 'open' && !isAnswered) ?? [];
+    return (
+      turn?.questions.filter(({ status, isAnswered }) => status === 'open' && !isAnswered) ?? []
+    );
   }
 
   /** A runner's socket was accepted. There is one at a time; `runnerId` tells it from others. */

@@ -168,7 +168,10 @@ export function createSessions(options: SessionsOptions) {
         try {
           const entry = entryOf(sessionId);
           entry.session.recover().catch((error: unknown) => {
-            logger?.error?.('a session could not be recovered', { sessionId, error: nameOf(error) });
+            logger?.error?.('a session could not be recovered', {
+              sessionId,
+              error: nameOf(error),
+            });
           });
           lingerIfUnused(entry);
         } catch (error) {

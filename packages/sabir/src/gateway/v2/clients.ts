@@ -1,6 +1,11 @@
 import type { Role } from '../../core/roles.ts';
 import type { Channel } from '../../core/translator.ts';
-import { type Clock, isSameChannel, type SessionLimits, type SessionSocket } from '../../sessions/index.ts';
+import {
+  type Clock,
+  isSameChannel,
+  type SessionLimits,
+  type SessionSocket,
+} from '../../sessions/index.ts';
 import type { User } from '../../turns/upstream.ts';
 
 /** The user of a V2 socket, and what the socket asked for. */

@@ -1,5 +1,9 @@
 import type { PromptInfo, QueuedPrompt, Session, StoredMessage } from '../../sessions/index.ts';
-import { type ClientInit, PROTOCOL, type QueuedPromptState } from '../../wires/agent-ops/protocol.ts';
+import {
+  type ClientInit,
+  PROTOCOL,
+  type QueuedPromptState,
+} from '../../wires/agent-ops/protocol.ts';
 import { toSessionMessage, toUserSessionMessage } from '../../wires/agent-ops/snapshot.ts';
 import { type Client, isIn } from './clients.ts';
 import type { Feed } from './feed.ts';
@@ -7,12 +11,16 @@ import type { Feed } from './feed.ts';
 type Shown = { session: Session; feed: Feed | undefined; maxMessageBytes: number };
 
 /** The first event that a client gets. */
-export function toClientInit(client: Client, { session, feed, maxMessageBytes }: Shown): ClientInit {
+export function toClientInit(
+  client: Client,
+  { session, feed, maxMessageBytes }: Shown,
+): ClientInit {
   const { sessionId, storage, limits, running, queue, people, models } = session;
   const { messages: wanted = limits.initMessages, channel, role } = client;
   const limit = Math.min(wanted, limits.initMessages);
   const { initBytes: maxBytes } = limits;
-  const stored = limit > 0 ? storage.messages({ ...(channel && { channel }), limit, maxBytes }) : [];
+  const stored =
+    limit > 0 ? storage.messages({ ...(channel && { channel }), limit, maxBytes }) : [];
   const messages: ClientInit['session']['messages'] = stored.map(toMessage);
   const seen = feed && isIn(client, feed.channel) ? feed : undefined;
   const written = limit > 0 ? seen?.message() : undefined;

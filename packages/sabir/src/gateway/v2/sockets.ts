@@ -23,7 +23,10 @@ import {
   SESSION_TYPES,
   type StatusEvent,
 } from '../../wires/agent-ops/protocol.ts';
-import { type ReadClientMessage, readClientMessage } from '../../wires/agent-ops/read-client-message.ts';
+import {
+  type ReadClientMessage,
+  readClientMessage,
+} from '../../wires/agent-ops/read-client-message.ts';
 import { type Client, type ClientInfo, createClients, isIn } from './clients.ts';
 import { createFeed, type Feed } from './feed.ts';
 import { createFollows } from './follows.ts';
@@ -166,7 +169,8 @@ export class V2Sockets {
   #take(notice: SessionNotice): void {
     if (this.#feed && (notice.type === 'ended' || this.#held.length > 0)) {
       this.#held.push(notice);
-      if (notice.type === 'ended') void this.#feed.done.then(() => this.#endFeed(this.#feed as Feed));
+      if (notice.type === 'ended')
+        void this.#feed.done.then(() => this.#endFeed(this.#feed as Feed));
     } else if (this.#clients.size > 0) this.#show(notice);
   }
 
@@ -331,7 +335,10 @@ export class V2Sockets {
     }
   }
 
-  async #abort(client: Client, { turnId, promptId }: MessageOf<'abort'>): Promise<Done | undefined> {
+  async #abort(
+    client: Client,
+    { turnId, promptId }: MessageOf<'abort'>,
+  ): Promise<Done | undefined> {
     const session = this.#session;
     const id = turnId ?? session.running?.messageId;
     if (promptId === undefined && id === undefined) return undefined;
@@ -344,13 +351,25 @@ export class V2Sockets {
     return done;
   }
 
-  #report(client: Client, type: string, done: (Done & { code?: AuditEvent['code'] }) | undefined): void {
+  #report(
+    client: Client,
+    type: string,
+    done: (Done & { code?: AuditEvent['code'] }) | undefined,
+  ): void {
     const action = ACTIONS.get(type);
     if (!action || !done) return;
     const { user, role } = client;
     const { sessionId } = this.#session;
     const outcome = done.code === undefined ? 'accepted' : 'refused';
-    this.#options.onAudit?.({ action, outcome, userId: user.id, role, sessionId, ...done, via: 'socket' });
+    this.#options.onAudit?.({
+      action,
+      outcome,
+      userId: user.id,
+      role,
+      sessionId,
+      ...done,
+      via: 'socket',
+    });
   }
 
   #refuse(
@@ -376,4 +395,3 @@ export class V2Sockets {
     this.#clients.closeAll(1001, 'the session is closing');
   }
 }
-

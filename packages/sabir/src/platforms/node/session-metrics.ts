@@ -22,9 +22,7 @@ export function createSessionMetrics(
     one.isRunnerConnected ? 1 : 0,
   );
   sum('sabir_session_queued_prompts', 'Prompts that wait in line.', (one) => one.queue.size);
-  sum('sabir_session_running_turns', 'Turns that run in sessions.', (one) =>
-    one.running ? 1 : 0,
-  );
+  sum('sabir_session_running_turns', 'Turns that run in sessions.', (one) => (one.running ? 1 : 0));
   registry.gauge('sabir_session_stored_bytes', 'What the session store holds.', () =>
     store.storedBytes(),
   );

@@ -27,8 +27,8 @@ import {
   type GatewayInfo,
   type Session,
   SessionLinks,
-  type Sessions,
   type SessionSocket,
+  type Sessions,
   type SocketEvents,
 } from '../../sessions/index.ts';
 import type { User } from '../../turns/upstream.ts';

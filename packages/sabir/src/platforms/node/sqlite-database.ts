@@ -178,9 +178,11 @@ export function inTransaction<T>(database: DatabaseSync, run: () => T): T {
 }
 
 function undo(database: DatabaseSync, isOuter: boolean): void {
-  if (isOuter) return database.exec(SQL.rollback);
-  database.exec(SQL.rollbackToMark);
-  database.exec(SQL.releaseMark);
+  if (isOuter) database.exec(SQL.rollback);
+  else {
+    database.exec(SQL.rollbackToMark);
+    database.exec(SQL.releaseMark);
+  }
 }
 
 /** What a turn log needs of a database. */

@@ -1,9 +1,16 @@
 import type { Chunk } from '../../core/chunks.ts';
-import { NO_HISTORY, SabirError, UPSTREAM_DROPPED, UPSTREAM_UNREACHABLE } from '../../core/errors.ts';
+import {
+  NO_HISTORY,
+  SabirError,
+  UPSTREAM_DROPPED,
+  UPSTREAM_UNREACHABLE,
+} from '../../core/errors.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
 import type { Channel, Translator } from '../../core/translator.ts';
 import { within } from '../../core/within.ts';
+import { NamedTimers } from '../../sources/agent-ops/named-timers.ts';
+import type { Socket, SocketListener } from '../../sources/agent-ops/socket.ts';
 import type { Answer } from '../../turns/log.ts';
 import type {
   Prompt,
@@ -13,8 +20,6 @@ import type {
   User,
   Written,
 } from '../../turns/upstream.ts';
-import { NamedTimers } from '../../sources/agent-ops/named-timers.ts';
-import type { Socket, SocketListener } from '../../sources/agent-ops/socket.ts';
 import { type LinkEvent, type LinkRequest, readLinkEvent } from './protocol.ts';
 import { createReplicaTranslator } from './replica-translator.ts';
 

@@ -4,19 +4,14 @@ import { isObject } from '../../core/loose.ts';
 import { NO_LONGER_NEEDED } from '../../core/no-longer-needed.ts';
 import type { Role } from '../../core/roles.ts';
 import type { Channel, Logger } from '../../core/translator.ts';
+import type { User } from '../../turns/upstream.ts';
 import { systemClock } from '../clock.ts';
 import { nameOf } from '../guard.ts';
 import type { Clock, SessionLimits, SessionSocket, SocketEvents } from '../options.ts';
 import { toUIMessage } from '../records.ts';
 import type { Session } from '../session.ts';
 import type { PromptInfo } from '../storage.ts';
-import {
-  LINK_PROTOCOL,
-  type LinkEvent,
-  type LinkRequest,
-  readLinkRequest,
-} from './protocol.ts';
-import type { User } from '../../turns/upstream.ts';
+import { LINK_PROTOCOL, type LinkEvent, type LinkRequest, readLinkRequest } from './protocol.ts';
 
 /** The user that a gateway has connected for, with the role that it granted. */
 export type GatewayInfo = { user: User; role: Role };
@@ -158,8 +153,7 @@ class Link {
     this.#following.set(turnId, following);
     this.showQueue();
     try {
-      const hasBegun =
-        prompt.outcome !== 'withdrawn' && (await this.#session.whenBegun(prompt));
+      const hasBegun = prompt.outcome !== 'withdrawn' && (await this.#session.whenBegun(prompt));
       if (following.stop.signal.aborted) return;
       if (!hasBegun) this.#send({ type: 'withdrawn', turnId });
       else if (!(await this.#pump(following, after))) this.#send({ type: 'gone', turnId });

@@ -2,13 +2,13 @@ import { SabirError, UPSTREAM_UNREACHABLE } from '../../core/errors.ts';
 import type { Role } from '../../core/roles.ts';
 import type { Channel } from '../../core/translator.ts';
 import { unlessAborted } from '../../core/within.ts';
-import type { Upstream, User } from '../../turns/upstream.ts';
 import {
   connect,
   type SocketListener,
   type Target,
   type WebSocketConstructor,
 } from '../../sources/agent-ops/socket.ts';
+import type { Upstream, User } from '../../turns/upstream.ts';
 import { LinkedSession } from './linked-session.ts';
 import { readLinkEvent } from './protocol.ts';
 
@@ -88,7 +88,10 @@ export function sessionServerUpstream(options: SessionServerUpstreamOptions): Up
       });
       if (!isServer) {
         socket.close();
-        throw new SabirError(UPSTREAM_UNREACHABLE, 'There is no session server of ours at the address.');
+        throw new SabirError(
+          UPSTREAM_UNREACHABLE,
+          'There is no session server of ours at the address.',
+        );
       }
       session.connected(socket);
       return session;

@@ -114,7 +114,14 @@ export function agentOpsUpstream(options: AgentOpsUpstreamOptions): Upstream {
         const { reason: cause } = signal;
         return new SabirError(UPSTREAM_UNREACHABLE, 'The caller gave up.', { cause });
       });
-      const session = new AgentOpsSession({ channel, approvals, pingMs, history, dialect, settleMs });
+      const session = new AgentOpsSession({
+        channel,
+        approvals,
+        pingMs,
+        history,
+        dialect,
+        settleMs,
+      });
       session.connected(await connect(target, session, signal));
       return session;
     },

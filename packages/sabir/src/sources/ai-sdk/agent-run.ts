@@ -19,6 +19,10 @@ export type AgentRunOptions = {
   isQueued?: () => boolean;
   /** Takes what the agent emits. @default nothing */
   emit?(event: SessionEvent): void;
+  /** How long people have for an answer, unless the agent says otherwise. @default as long as the turn's process allows */
+  questionMs?: number;
+  /** The message has the prompt's id, whatever the agent calls it. @default false */
+  isMessageIdFixed?: boolean;
 };
 
 /** One prompt on its way through an agent. */
@@ -51,7 +55,8 @@ export function runAgent(
 ): AgentRun {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const questions = createQuestions((chunk) => sink.event(chunk));
+  const { questionMs, isMessageIdFixed = false } = options;
+  const questions = createQuestions((chunk) => sink.event(chunk), questionMs);
   let source: Source<unknown> | undefined;
   let leaving: Promise<void> | undefined;
   /** The sink gets nothing more. */
@@ -61,6 +66,7 @@ export function runAgent(
   let said: string | undefined;
   const translator = createChunkTranslator({
     messageId: prompt.messageId,
+    isMessageIdFixed,
     errorText: (error) =>
       said !== undefined && error === said ? said : toShownText(error, prompt.errorText),
   });

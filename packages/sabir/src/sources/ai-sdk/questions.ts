@@ -10,7 +10,7 @@ type End = { status: 'answered'; answer: unknown } | { status: 'expired' };
  * The questions of one turn: what waits for which answer, how each question ended, and what the
  * stream has shown of it. The first end of a question is its only one.
  */
-export function createQuestions(show: (chunk: Chunk) => void) {
+export function createQuestions(show: (chunk: Chunk) => void, questionMs?: number) {
   const ends = new Map<string, End>();
   const waiting = new Map<string, PromiseWithResolvers<unknown>>();
   /** What viewers see of a question that is open for them. */
@@ -69,7 +69,7 @@ export function createQuestions(show: (chunk: Chunk) => void) {
   async function ask(question: AgentQuestion): Promise<AgentAnswer> {
     const { questionId = createId() } = question;
     if (!isOver && !asked.has(questionId)) {
-      const data = toQuestionData(questionId, question);
+      const data = toQuestionData(questionId, { expiresInMs: questionMs, ...question });
       const chunk: Chunk = { type: 'data-question', id: questionId, data };
       show(chunk);
       see(chunk);
@@ -113,8 +113,11 @@ function toOptions({ options = [] }: AgentQuestion): QuestionOption[] {
   );
 }
 
+/** A question with the default for its time, where there is one. */
+type Timed = Omit<AgentQuestion, 'expiresInMs'> & { expiresInMs?: number | undefined };
+
 /** The shape in which pages know questions: see `AgentOpsQuestion`. */
-function toQuestionData(questionId: string, question: AgentQuestion): Loose {
+function toQuestionData(questionId: string, question: Timed): Loose {
   const { text, callId, answerBy, expiresInMs } = question;
   const options = toOptions(question);
   const hasIds = options.some(({ id, label }) => id !== label);

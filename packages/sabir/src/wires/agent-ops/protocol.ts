@@ -113,6 +113,19 @@ export type StatusEvent = {
 /** What a session says itself. An event of an agent that has one of these types reaches no client. */
 export const SESSION_TYPES: ReadonlySet<string> = new Set([
   ...['init', 'message', 'message.updated', 'chunk', 'status', 'pong', 'error'],
-  ...['user.joined', 'user.left', 'queue.state', 'queue.withdrawn', 'agentStatus', 'complete', 'aborted'],
-  ...['question', 'interactive_prompt', 'interactive_prompt_resolved', 'interactive_prompt_expired'],
+  ...[
+    'user.joined',
+    'user.left',
+    'queue.state',
+    'queue.withdrawn',
+    'agentStatus',
+    'complete',
+    'aborted',
+  ],
+  ...[
+    'question',
+    'interactive_prompt',
+    'interactive_prompt_resolved',
+    'interactive_prompt_expired',
+  ],
 ]);

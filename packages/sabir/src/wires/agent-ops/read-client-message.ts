@@ -32,8 +32,7 @@ const KNOWN: Record<ClientMessage['type'], (message: Loose) => boolean> = {
   withdraw: ({ promptId }) => isId(promptId),
   abort: ({ turnId, promptId }) => isOptional(turnId, isId) && isOptional(promptId, isId),
   answer: ({ questionId, answer }) =>
-    isId(questionId) &&
-    (typeof answer === 'boolean' || (isString(answer) && isFit(answer))),
+    isId(questionId) && (typeof answer === 'boolean' || (isString(answer) && isFit(answer))),
   follow: ({ turnId, after }) => isId(turnId) && isOptional(after, Number.isSafeInteger),
   ping: () => true,
 };
@@ -49,9 +48,7 @@ function isFit(answer: string): boolean {
 function areFiles(value: unknown): boolean {
   return (
     Array.isArray(value) &&
-    value.every(
-      (file: Partial<PromptFile> | null) => isString(file?.mime) && isString(file?.url),
-    )
+    value.every((file: Partial<PromptFile> | null) => isString(file?.mime) && isString(file?.url))
   );
 }
 
