@@ -58,6 +58,6 @@ export function createAgentHosts({ runner, local, onWanted }: AgentHostsOptions)
     },
     call: onWanted,
     /** Called when a prompt can be taken that could not be before. */
-    onReady: () => {},
+    onReady: (): void => undefined,
   };
 }
