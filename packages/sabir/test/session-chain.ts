@@ -1,13 +1,13 @@
 /** A real session server with its runners on real sockets, and clients of it. */
 import { onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { createLocalRunners } from '../src/platforms/node/local-runners.ts';
 import { serve } from '../src/platforms/node/serve.ts';
 import {
   createSessionServer,
   type SessionServerOptions,
 } from '../src/platforms/node/session-server.ts';
 import { type Agent, memorySessionStore, type RunnerOptions } from '../src/sessions/index.ts';
+import { createLocalRunners } from './local-runners.ts';
 
 type Event = { type: string; [field: string]: unknown };
 
