@@ -294,6 +294,8 @@ export class Session {
     checkMayWrite(member.role);
     if (this.queue.find(prompt.promptId)) return this.withdraw(prompt, member);
     const { turnId } = prompt;
+    // The log may be about to begin it.
+    await this.#turns.whenBegun(prompt);
     const isTaken = await this.log.command(turnId, { type: 'stop', ...(reason && { reason }) });
     return isTaken ? { turnId } : undefined;
   }

@@ -30,7 +30,10 @@ export interface TurnJournal {
   append(turnId: string, lastSeq: number, chunks: Chunk[], mark?: number): void;
   command(turnId: string, command: TurnCommand): void;
   end(turnId: string, outcome: TurnOutcome, endedAt: number): void;
-  /** Writes everything that it was given, then the end together with `store`, at once: both, or neither and it throws. */
+  /**
+   * Writes the end of a turn, everything of which is written, together with `store`: both, or neither and it throws. It
+   * does so at once, and leaves what other turns wait to write as it is.
+   */
   endWith(turnId: string, outcome: TurnOutcome, endedAt: number, store: () => void): void;
   forget(turnId: string): void;
   flush(): void;

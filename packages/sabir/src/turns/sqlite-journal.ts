@@ -97,7 +97,7 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
     end: (turnId, outcome, endedAt) =>
       void waiting.push([SQL.end, toEnd(outcome, endedAt), turnId]),
     endWith(turnId, outcome, endedAt, store) {
-      flush();
+      // What other turns wait to write is theirs: if this fails, it must not fail with it.
       database.transaction(() => {
         database.query(SQL.end, toEnd(outcome, endedAt), turnId);
         store();
