@@ -10,6 +10,7 @@ import type { SessionEvent } from '../turns/agent.ts';
 import type { Answer } from '../turns/log.ts';
 import type { Prompt, TurnSink, UpstreamTurn, Written } from '../turns/upstream.ts';
 import type { AgentHost } from './agent-hosts.ts';
+import { isLargerThan } from './event-size.ts';
 import type { Guard } from './guard.ts';
 import type {
   Clock,
@@ -141,8 +142,11 @@ export function createRunnerHost(options: RunnerHostOptions) {
       isReleased: false,
     };
     run = current;
-    if (!written) give(current);
-    else {
+    if (!written) {
+      give(current);
+      // It has gone since it was ready: when it comes back, it gets the prompt again.
+      if (!socket) wait(timing.runnerGraceMs, () => fail(RUNNER_LOST));
+    } else {
       // After a restart the runner's hello says whether it goes on.
       wait(timing.runnerGraceMs, () => fail(SERVER_RESTARTED));
       if (hello && dialect.saysHello) queueMicrotask(() => guard(() => resume(current)));
@@ -235,14 +239,15 @@ export function createRunnerHost(options: RunnerHostOptions) {
         break;
       case 'turn':
         if (run && (read.turnId === undefined || read.turnId === run.prompt.turnId)) {
-          takeEvents(run, read, frame.length);
+          takeEvents(run, read, frame.length > limits.eventBytes);
         } else if (read.turnId !== undefined && read.seq !== undefined) {
           // The session has ended that turn: the runner need not keep the frame.
           send(dialect.toAck?.(read.turnId, read.seq));
         }
         break;
       case 'event':
-        options.onEvent(read.event);
+        if (frame.length > limits.eventBytes) options.onLimit('eventBytes');
+        else options.onEvent(read.event);
         break;
       case 'ping':
         send({ type: 'pong' });
@@ -252,19 +257,13 @@ export function createRunnerHost(options: RunnerHostOptions) {
     }
   }
 
+  /** `isLarge`: one of the events may be larger than it may be. */
   function takeEvents(
     current: Run,
-    read: { events: unknown[]; seq?: number },
-    bytes: number,
+    { events, seq }: { events: unknown[]; seq?: number },
+    isLarge: boolean,
   ): void {
-    const { events, seq } = read;
     if (seq !== undefined && seq <= current.position) return;
-    if (bytes > limits.eventBytes) {
-      options.onLimit('eventBytes');
-      send(dialect.toStop(current.prompt));
-      fail(TURN_TOO_LARGE);
-      return;
-    }
     // A runner of another make does not say hello when it comes back.
     stopWaiting();
     if (current.isReleased) {
@@ -274,6 +273,12 @@ export function createRunnerHost(options: RunnerHostOptions) {
     }
     for (const event of events) {
       if (run !== current || current.isReleased) break;
+      if (isLarge && isLargerThan(limits.eventBytes, event)) {
+        options.onLimit('eventBytes');
+        send(dialect.toStop(current.prompt));
+        fail(TURN_TOO_LARGE);
+        return;
+      }
       current.sink.event(event);
     }
     if (seq !== undefined) current.position = seq;
