@@ -319,7 +319,8 @@ export function runTurn(options: TurnOptions): Turn {
         });
       } else {
         const { reason } = command;
-        await begun.promise;
+        // The agent of a turn that was taken over is at work: it has to be reached before it can be stopped.
+        if (takenOver) await begun.promise;
         stopUpstream();
         end({ status: 'stopped', ...(reason && { reason }) });
       }
