@@ -1,11 +1,13 @@
-import { SERVER_RESTARTED } from '../core/errors.ts';
+import { SERVER_RESTARTED, TURN_TOO_LARGE } from '../core/errors.ts';
 import type { Logger } from '../core/translator.ts';
 import { withText } from '../core/without-content.ts';
-import { runAgent } from '../sources/ai-sdk/agent-run.ts';
+import { type AgentRun, runAgent } from '../sources/ai-sdk/agent-run.ts';
 import type { Agent, SessionEvent } from '../turns/agent.ts';
+import type { TurnSink } from '../turns/upstream.ts';
 import type { AgentHost } from './agent-hosts.ts';
 import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
-import type { SessionTiming } from './options.ts';
+import { isLargerThan } from './event-size.ts';
+import type { SessionLimits, SessionTiming } from './options.ts';
 import { createWrittenTranslator } from './runner-dialect.ts';
 
 export type LocalHost = AgentHost & { close(): Promise<void> };
@@ -14,14 +16,16 @@ type LocalHostOptions = {
   sessionId: string;
   agent: () => Agent;
   timing: Pick<SessionTiming, 'questionMs' | 'stopMs'>;
+  limits: Pick<SessionLimits, 'eventBytes'>;
   onReady(): void;
   onEvent(event: SessionEvent): void;
+  onLimit(limit: 'eventBytes'): void;
   logger: Logger | undefined;
 };
 
 /** An agent in this process: the session calls it, and no socket is between them. */
 export function createLocalHost(options: LocalHostOptions): LocalHost {
-  const { sessionId, timing, onReady, onEvent, logger } = options;
+  const { sessionId, timing, limits, onReady, onEvent, logger } = options;
   let agent: Agent | undefined;
   let worker: AgentWorker | undefined;
 
@@ -52,8 +56,17 @@ export function createLocalHost(options: LocalHostOptions): LocalHost {
       return hasAgent() && agent?.needsHistory === true;
     },
     prompt(prompt, sink) {
+      const event: TurnSink['event'] = (chunk) => {
+        if (!isLargerThan(limits.eventBytes, chunk)) return sink.event(chunk);
+        const { code, userMessage: message } = TURN_TOO_LARGE;
+        options.onLimit('eventBytes');
+        run.end({ status: 'failed', code, message });
+      };
+      const close: TurnSink['close'] = (outcome) => sink.close(outcome);
+      let run: AgentRun;
       try {
-        return getWorker().run(prompt, sink, timing.questionMs);
+        run = getWorker().run(prompt, { event, close }, timing.questionMs);
+        return run;
       } catch (error) {
         logger?.error?.('an agent could not be made', { sessionId, error: withText(error) });
         const fail = () => {

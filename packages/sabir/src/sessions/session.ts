@@ -116,28 +116,23 @@ export class Session {
     const onLimit = (limit: keyof SessionLimits) => options.onLimit?.(limit);
     this.people = createPeople({ storage, clock, notify });
     const onReady = () => hosts.onReady();
+    const ofHosts = { sessionId, timing, limits, onReady, onEvent, onLimit, logger };
     this.#runner = createRunnerHost({
-      sessionId,
+      ...ofHosts,
       clock,
       guard,
-      timing,
-      limits,
       runnerOf: (turnId) => storage.promptInfo('turnId', turnId)?.runnerId,
       setRunner: (turnId, runnerId) => {
         const prompt = storage.promptInfo('turnId', turnId);
         if (prompt) storage.updatePrompt(prompt.promptId, { runnerId });
       },
-      onReady,
       onConnection: (isConnected) => notify({ type: 'runner', isConnected }),
-      onEvent,
-      onLimit,
-      logger,
     });
     const hosts = createAgentHosts({
       runner: this.#runner,
       ...(agent && {
         local: () => {
-          this.#local = createLocalHost({ sessionId, agent, timing, onReady, onEvent, logger });
+          this.#local = createLocalHost({ ...ofHosts, agent });
           return this.#local;
         },
       }),
