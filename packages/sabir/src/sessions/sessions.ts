@@ -140,18 +140,19 @@ export function createSessions(options: SessionsOptions) {
     get size() {
       return entries.size;
     },
-    /** Keeps a session in memory until it is released. */
-    hold(sessionId: string): SessionHold {
+    /** Keeps a session in memory until it is released; a runner's hold only until the last user has left. */
+    hold(sessionId: string, holder: 'user' | 'runner' = 'user'): SessionHold {
       const entry = entryOf(sessionId);
+      const users = holder === 'user' ? 1 : 0;
       entry.linger?.clear();
-      entry.users++;
+      entry.users += users;
       let isReleased = false;
       return {
         session: entry.session,
         release() {
           if (isReleased) return;
           isReleased = true;
-          entry.users--;
+          entry.users -= users;
           lingerIfUnused(entry);
         },
       };

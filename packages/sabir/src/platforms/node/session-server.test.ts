@@ -12,23 +12,23 @@ describe('a session server on Node', () => {
     expect(chain.store.open('s').messages().at(-1)).toMatchObject({
       id: 't1',
       role: 'assistant',
-      content: 'See there.',
+      promptId: 'p1',
+      metadata: { outcome: 'finished', usage: { inputTokens: 10, outputTokens: 5 } },
       parts: [
+        { type: 'step-start' },
         { type: 'reasoning', text: 'Let me think.' },
         {
-          type: 'tool-call',
-          callId: 'call-1',
-          status: 'completed',
-          args: { port: 'Oran' },
-          result: 3,
+          type: 'tool-lookup',
+          toolCallId: 'call-1',
+          state: 'output-available',
+          input: { port: 'Oran' },
+          output: 3,
         },
-        { type: 'step' },
+        { type: 'step-start' },
         { type: 'text', text: 'See there.' },
-        { type: 'source', sourceId: 's1' },
+        { type: 'source-url', sourceId: 's1' },
         { type: 'file', mediaType: 'text/plain' },
-        { type: 'data', name: 'weather', data: { wind: 'east' } },
-        { type: 'usage', usage: { inputTokens: 10, outputTokens: 5 } },
-        { type: 'finish', reason: 'end_turn' },
+        { type: 'data-weather', id: 'w', data: { wind: 'east' } },
       ],
     });
     expect(ann.of('git-state')).toEqual([{ type: 'git-state', branch: 'main' }]);
@@ -45,7 +45,8 @@ describe('a session server on Node', () => {
       expect(deltas.map(({ delta }) => delta)).toEqual(
         Array.from({ length: 1_000 }, (_, i) => `${i + 1} `),
       );
-      expect(deltas.map(({ seq }) => seq)).toEqual(deltas.map((_, i) => i + 2));
+      // `start` and `text-start` come before them.
+      expect(deltas.map(({ seq }) => seq)).toEqual(deltas.map((_, i) => i + 3));
     }
     expect([ann.of('chunk').length, bob.of('chunk').length]).toEqual([1_000, 0]);
   });
@@ -144,9 +145,9 @@ describe('a session server on Node', () => {
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'text' });
     await ann.until(({ type }) => type === 'message.finalize');
-    expect([chain.sessions.sessionCount, chain.runners.size]).toEqual([1, 1]);
+    expect([chain.sessions.sessions.size, chain.runners.size]).toEqual([1, 1]);
     ann.close();
-    await expect.poll(() => [chain.sessions.sessionCount, chain.runners.size]).toEqual([0, 0]);
+    await expect.poll(() => [chain.sessions.sessions.size, chain.runners.size]).toEqual([0, 0]);
     const back = await joinSession(chain);
     expect(back.events[0]).toMatchObject({
       session: { messages: [{ role: 'user' }, { content: 'Hello, world!' }] },
@@ -218,7 +219,7 @@ describe('a session server on Node', () => {
         status,
         body: { code: expect.any(String), remedy: expect.any(String) },
       });
-      expect(chain.sessions.sessionCount).toBe(0);
+      expect(chain.sessions.sessions.size).toBe(0);
     });
 
     it('but a browser’s page with its token as a protocol', async () => {

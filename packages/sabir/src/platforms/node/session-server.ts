@@ -197,8 +197,9 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     sessionId: string,
     sockets: WebSocketServer,
     join: (session: Session, socket: WebSocket, release: () => void) => void,
+    holder: 'user' | 'runner' = 'user',
   ): void {
-    const { session, release } = sessions.hold(sessionId);
+    const { session, release } = sessions.hold(sessionId, holder);
     let isThere = false;
     sockets.handleUpgrade(incoming, raw, head, (socket) => {
       isThere = true;
@@ -209,18 +210,22 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
   }
 
   function acceptRunner(upgrade: Upgrade, sessionId: string, runnerId: string | undefined): void {
-    accept(upgrade, sessionId, runnerSockets, (session, socket, release) => {
+    const join = (session: Session, socket: WebSocket, release: () => void) => {
       const info = runnerId === undefined ? {} : { runnerId };
       const events = session.connectRunner(toSessionSocket(socket, upgrade.raw), info);
       watchSocket(socket, withClose(events, release), timing);
-    });
+    };
+    accept(upgrade, sessionId, runnerSockets, join, 'runner');
   }
 
   function acceptGateway(upgrade: Upgrade, sessionId: string, gateway: GatewayInfo): void {
-    accept(upgrade, sessionId, runnerSockets, (session, socket, release) => {
+    accept(upgrade, sessionId, writerSockets, (session, socket, release) => {
       const sessionSocket = toSessionSocket(socket, upgrade.raw);
       const events = doorsOf(session).links.connect(sessionSocket, gateway);
-      watchSocket(socket, withClose(events, release), timing);
+      watchSocket(socket, withClose(events, release), {
+        pingMs: timing.pingMs,
+        onTooLarge: () => refused('promptBytes'),
+      });
     });
   }
 
