@@ -1,6 +1,6 @@
 import type { Chunk } from '../core/chunks.ts';
 import { SabirError, SESSION_FULL, TURN_TOO_LARGE } from '../core/errors.ts';
-import { chunkBytes, isClosing } from '../turns/chunk-bytes.ts';
+import { areClosings, chunkBytes } from '../turns/chunk-bytes.ts';
 import type { TurnWriter } from '../turns/log.ts';
 import type { SessionLimits } from './options.ts';
 
@@ -37,7 +37,7 @@ export function limitWriter(
     },
     async append(chunks, mark) {
       const limit = exceededBy(chunks);
-      if (limit && !chunks.every(isClosing)) {
+      if (limit && !areClosings(chunks)) {
         onLimit(limit);
         throw new SabirError(limit === 'sessionBytes' ? SESSION_FULL : TURN_TOO_LARGE);
       }

@@ -1,4 +1,5 @@
 import type { Chunk } from '../core/chunks.ts';
+import { isObject } from '../core/loose.ts';
 
 /** What a chunk takes beside its text: the object, its number, its frame. */
 export const OVERHEAD_BYTES = 64;
@@ -27,7 +28,16 @@ const CLOSINGS = new Set<string>([
   'finish',
 ]);
 
-/** What a turn may still say when it is too large: its end, which needs a start before it. */
-export function isClosing(chunk: Chunk): boolean {
-  return CLOSINGS.has(chunk.type);
+/**
+ * Whether this is all that a turn may still say when it is too large: its end, which needs a start before it. Without the
+ * `finish` a source could go on with such chunks for ever.
+ */
+export function areClosings(chunks: readonly Chunk[]): boolean {
+  return chunks.at(-1)?.type === 'finish' && chunks.every(isClosing);
+}
+
+function isClosing(chunk: Chunk): boolean {
+  if (chunk.type !== 'data-question') return CLOSINGS.has(chunk.type);
+  // The question was open, and the turn's end withdraws it.
+  return isObject(chunk.data) && chunk.data.status === 'withdrawn';
 }

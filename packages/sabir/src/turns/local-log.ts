@@ -9,7 +9,7 @@ import {
 } from '../core/errors.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import { afterThisTick, monotonicNow, startTimeout } from '../core/timers.ts';
-import { isClosing } from './chunk-bytes.ts';
+import { areClosings } from './chunk-bytes.ts';
 import { closingsOf } from './closings.ts';
 import { CommandQueue } from './command-queue.ts';
 import type { JournaledTurn, TurnJournal } from './journal.ts';
@@ -192,7 +192,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       const bytes = bytesOf(chunks);
       const isTooLarge = turn.bytes + bytes > maxTurnBytes;
       const isFull = turns.liveBytes + bytes > 2 * maxLiveBytes;
-      if ((isTooLarge || isFull) && !chunks.every(isClosing)) {
+      if ((isTooLarge || isFull) && !areClosings(chunks)) {
         throw new SabirError(isTooLarge ? TURN_TOO_LARGE : SERVER_FULL);
       }
       if (chunks.length === 0) return turn.info.lastSeq;

@@ -8,7 +8,7 @@ import {
 } from '../../core/errors.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
 import { steadyNow } from '../../core/timers.ts';
-import { isClosing } from '../chunk-bytes.ts';
+import { areClosings } from '../chunk-bytes.ts';
 import { encodeBatch } from '../chunk-codec.ts';
 import { CommandQueue } from '../command-queue.ts';
 import type { TurnCommand, TurnWriter } from '../log.ts';
@@ -114,7 +114,7 @@ export class RedisTurnWriter implements TurnWriter {
     }
     if (this.#progress.takeChange()) this.#unstored = this.#progress.encode();
     const written = { first, last, stored, bytes, mark: this.#mark };
-    const limit = chunks.every(isClosing) ? '' : maxTurnBytes;
+    const limit = areClosings(chunks) ? '' : maxTurnBytes;
     let reply: unknown;
     try {
       reply = await this.#write(written, limit);
