@@ -1,58 +1,49 @@
-/** Attacks by a runner that was admitted, and by the agent behind it. */
+/** Attacks by a runner that was admitted, and by the agent behind it. The frames of its turns: session-runner-frames.test.ts */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { UIMessage } from '../../src/core/message.ts';
+import { V2_TYPES } from '../../src/sources/agent-ops/event-shapes.ts';
 import { aiSdkAgent } from '../../src/sources/ai-sdk/agent.ts';
 import { createOpenCodeAgent } from '../../src/sources/opencode/agent.ts';
+import { SESSION_TYPES } from '../../src/wires/agent-ops/protocol.ts';
 import { AI_SDK_RELEASES, say as sayText } from '../ai-sdk-models.ts';
-import { connectRunner, startHostileTurn } from '../hostile-runner.ts';
+import { connectRunner, type HostileTurn, startHostileTurn } from '../hostile-runner.ts';
 import { runPrompt } from '../run-prompt.ts';
 import { scriptedAgent } from '../scripted-agent.ts';
 import { joinSession, startSessionChain } from '../session-chain.ts';
 
+const DIALECTS = [
+  ['of ours', 'hostile'],
+  ['that is deployed', null],
+] as const;
+/** More events with which a deployed runner writes its turn. */
+const OF_TURN = new Set(['agentStatus', 'error', 'question']);
+/** Says what each of the session's events could lie about. */
+const forgedEvent = (type: string) => ({
+  ...{ type, turnId: 't', content: 'forged', delta: 'forged', status: 'forged', error: 'forged' },
+  data: { role: 'owner', forged: true, id: 'forged', content: 'forged' },
+  prompt: { id: 'forged', text: 'forged' },
+  ...{ connectedUsers: [{ id: 'forged' }], questionId: 'forged', promptId: 'forged' },
+});
+const text = (delta: string) => ({ type: 'text-delta', id: 'text', delta });
+const question = (questionId: string, more: object = {}) => ({
+  type: 'data-question',
+  id: questionId,
+  data: { questionId, text: 'Refund?', ...more },
+});
+const statusOf = async ({ chain, turnId }: HostileTurn, questionId: string) => {
+  const { questions = [] } = (await chain.store.log.get(turnId ?? '')) ?? {};
+  return questions.find((asked) => asked.questionId === questionId)?.status;
+};
+
 describe('a runner', () => {
-  it('that updates 400 tools of a 2 MB answer at once makes the server copy the answer a few times, not 400', async () => {
-    const { chain, ann, say, finish } = await startHostileTurn();
-    // Old clients are sent the whole message at each change.
-    const vera = await joinSession(chain, { user: 'vera' });
-    let received = 0;
-    vera.onEvent = ({ type, data }) => {
-      if (type === 'message.updated') received += (data as { content: string }).content.length;
-    };
-    say({ type: 'message.part.text-delta', delta: 'x'.repeat(2_000_000) });
-    for (let n = 0; n < 400; n++) {
-      const call = { callId: `c${n}`, toolName: 'x', status: 'running', args: {} };
-      say({ type: 'message.part.tool-update', ...call });
-    }
-    await finish();
-    const last = await vera.until(
-      ({ type, data }) =>
-        type === 'message.updated' && JSON.stringify(data).includes('"reason":"end_turn"'),
-    );
-    expect((last.data as { parts: object[] }).parts).toHaveLength(402);
-    expect(ann.of('message.part.tool-update')).toHaveLength(400);
-    expect(received).toBeLessThan(100_000_000);
-  });
-
-  it('that asks more questions than a turn may have ends its own turn, and the loop stays free', async () => {
-    const { chain, ann, say } = await startHostileTurn();
-    const began = performance.now();
-    for (let n = 0; n < 1_100; n++) say({ type: 'question', questionId: `q${n}`, text: 'Sure?' });
-    expect(await ann.until(({ type }) => type === 'message.finalize')).toMatchObject({
-      code: 'turn-too-large',
-    });
-    expect(performance.now() - began).toBeLessThan(5_000);
-    expect(ann.of('question').length).toBeLessThanOrEqual(1_001);
-    expect(chain.store.open('s').openQuestions()).toEqual([]);
-  });
-
   it.each([
     ['with a turn of another session', { turnId: 'other' }],
     ['with the turn’s id as a list', { turnId: ['t'] }],
     ['with the turn’s id as an object', { turnId: { toString: 't' } }],
-  ])('cannot write into a turn %s', async (_, about) => {
-    const { chain, ann, say, finish } = await startHostileTurn();
+  ])('that is deployed cannot write into a turn %s', async (_, about) => {
+    const { chain, ann, say, finish } = await startHostileTurn({ runnerId: null });
     const bob = await joinSession(chain, { user: 'bob', sessionId: 'other' });
     say({ type: 'message.part.text-delta', delta: 'forged', ...about });
     await finish();
@@ -60,78 +51,92 @@ describe('a runner', () => {
     expect(bob.of('message.part.text-delta')).toEqual([]);
   });
 
-  it.each([
-    'init',
-    'status',
-    'message',
-    'message.updated',
-    'chunk',
-    'user.joined',
-    'user.left',
-    'queue.state',
-    'queue.withdrawn',
-    'pong',
-    'ack',
-  ])('cannot forge the session’s own event %s', async (type) => {
+  it.each([...SESSION_TYPES])('cannot forge the session’s own event %s', async (type) => {
     const { ann, runner, finish } = await startHostileTurn();
+    await ann.until((event) => event.type === 'agentStatus');
     const before = ann.of(type).length;
-    const data = { role: 'owner', forged: true, id: 'forged', content: 'forged' };
-    runner.say({ type, data, connectedUsers: [{ id: 'mallory' }], content: 'forged' });
+    runner.send({ type: 'event', event: forgedEvent(type) });
+    runner.send(forgedEvent(type));
+    await runner.settled();
+    expect(ann.of(type)).toHaveLength(before);
     await finish();
     expect(JSON.stringify(ann.events)).not.toContain('forged');
-    if (type !== 'status') expect(ann.of(type)).toHaveLength(before);
   });
 
-  it.each([
-    ['interactive_prompt'],
-    ['interactive_prompt_resolved'],
-    ['interactive_prompt_expired'],
-  ])('cannot ask or settle a question beside the session’s own, with %s', async (type) => {
-    const { ann, runner, say, finish } = await startHostileTurn();
+  it.each([...SESSION_TYPES].filter((type) => !V2_TYPES.has(type) && !OF_TURN.has(type)))(
+    'that is deployed cannot forge the session’s own event %s',
+    async (type) => {
+      const { ann, runner, finish } = await startHostileTurn({ runnerId: null });
+      await ann.until((event) => event.type === 'agentStatus');
+      const before = ann.of(type).length;
+      runner.send(forgedEvent(type));
+      await runner.settled();
+      expect(ann.of(type)).toHaveLength(before);
+      await finish();
+      expect(JSON.stringify(ann.events)).not.toContain('forged');
+    },
+  );
+
+  it('sends its own events to everybody in the session', async () => {
+    const { chain, ann, runner } = await startHostileTurn();
+    const bob = await joinSession(chain, { user: 'bob' });
+    const elsewhere = await joinSession(chain, { user: 'bob', sessionId: 'other' });
+    runner.send({ type: 'event', event: { type: 'diff', files: 3 } });
+    for (const client of [ann, bob]) {
+      expect(await client.until(({ type }) => type === 'diff')).toEqual({ type: 'diff', files: 3 });
+    }
+    expect(elsewhere.of('diff')).toEqual([]);
+  });
+
+  it('cannot ask or settle a question beside the session’s own', async () => {
+    const { ann, runner, say, finish } = await startHostileTurn({ runnerId: null });
     const answerBy = { role: 'owner' };
     say({ type: 'question', questionId: 'q', text: 'Refund?', answerBy });
     await ann.until((event) => event.type === 'question');
-    runner.say({ type, promptId: 'q', prompt: { id: 'forged', text: 'Refund?' }, answer: true });
-    await finish();
-    expect(ann.of(type)).toEqual([]);
-  });
-
-  it('cannot number its events so that the next runner is not heard', async () => {
-    const { chain, runner, ann, finish } = await startHostileTurn();
-    for (const seq of ['1e999', '9007199254740993', '-1', '1e308']) {
-      runner.say(`{"type":"git-state","runnerSeq":${seq}}`);
+    for (const type of [
+      'interactive_prompt',
+      'interactive_prompt_resolved',
+      'interactive_prompt_expired',
+    ]) {
+      runner.send({ type, promptId: 'q', prompt: { id: 'forged', text: 'Refund?' }, answer: true });
     }
-    runner.say('{"type":"message.part.text-delta","turnId":"t","delta":"unheard","runnerSeq":5}');
     await finish();
-    runner.socket.close();
-    await runner.closed;
-    const next = await connectRunner(chain, { runnerId: 'honest' });
-    ann.send({ type: 'prompt', content: 'Again', promptId: 'p2', turnId: 't2' });
-    await next.until('prompt');
-    next.say({ type: 'message.create', turnId: 't2', runnerSeq: 1 });
-    next.say({ type: 'message.part.text-delta', turnId: 't2', delta: 'heard', runnerSeq: 2 });
-    next.say({ type: 'message.finalize', turnId: 't2', reason: 'end_turn', runnerSeq: 3 });
-    await ann.until(({ type, turnId }) => type === 'message.finalize' && turnId === 't2');
-    expect(ann.text('t2')).toBe('heard');
+    expect(ann.events.filter(({ type }) => type.startsWith('interactive'))).toEqual([]);
   });
 
-  it('cannot replay an event that has arrived', async () => {
-    const { ann, say, finish } = await startHostileTurn();
-    const event = { type: 'message.part.text-delta', delta: 'once', runnerSeq: 7 };
-    for (const runnerSeq of [7, 7, 3, 0, -7]) say({ ...event, runnerSeq });
-    await finish();
-    expect(ann.of('message.part.text-delta').map(({ delta }) => delta)).toEqual(['once']);
-  });
+  it.each(DIALECTS)(
+    '%s cannot answer its own question with the words of people',
+    async (_, runnerId) => {
+      const turn = await startHostileTurn({ runnerId });
+      const { chain, ann, say, runner } = turn;
+      say(
+        runnerId === null ? { type: 'question', questionId: 'q', text: 'Refund?' } : question('q'),
+      );
+      await ann.until(({ type }) => type === 'question');
+      runner.send({ type: 'answer', turnId: turn.turnId, questionId: 'q', answer: true });
+      runner.send({ type: 'expire', turnId: turn.turnId, questionId: 'q' });
+      runner.send({ type: 'status', data: { questionAnswered: 'q', answer: true } });
+      await runner.settled();
+      const bob = await joinSession(chain, { user: 'bob' });
+      expect(bob.events[0]).toMatchObject({ data: { questions: [{ questionId: 'q' }] } });
+      if (runnerId !== null) expect(await statusOf(turn, 'q')).toBe('open');
+    },
+  );
 
-  it('cannot answer its own question', async () => {
-    const { chain, ann, say, runner } = await startHostileTurn();
-    say({ type: 'question', questionId: 'q', text: 'Refund?' });
-    await ann.until(({ type }) => type === 'question');
-    runner.say({ type: 'answer', questionId: 'q', answer: true });
-    runner.say({ type: 'status', data: { questionAnswered: 'q', answer: true } });
-    say({ type: 'git-state' });
-    await ann.until(({ type }) => type === 'git-state');
-    expect(chain.store.open('s').question('q')?.status).toBe('open');
+  it.each([
+    ['no list of turns', '{"type":"hello","turnId":null}'],
+    ['numbers as turns', '{"type":"hello","turnId":null,"known":[1]}'],
+    ['a list as its turn', '{"type":"hello","turnId":["x"],"known":[]}'],
+    ['a frame in V2', '{"type":"message.part.text-delta","turnId":"t","delta":"forged"}'],
+    ['chunks that are no list', '{"type":"chunks","turnId":"TURN","seq":2,"chunks":{"length":1}}'],
+    ['an event without a type', '{"type":"event","event":{"data":"forged"}}'],
+    ['an event that is no object', '{"type":"event","event":"forged"}'],
+  ])('that sends %s is not believed, and its turn ends well', async (_, frame) => {
+    const { ann, runner, turnId = '', finish } = await startHostileTurn();
+    runner.send(frame.replace('TURN', turnId));
+    expect(await finish()).toMatchObject({ reason: 'end_turn' });
+    expect(JSON.stringify(ann.events)).not.toContain('forged');
+    expect(runner.of('prompt')).toHaveLength(1);
   });
 
   it.each([
@@ -143,30 +148,47 @@ describe('a runner', () => {
   ])(
     'that lets a question end %s breaks neither its turn nor the session',
     async (_, expiresAt) => {
-      const { ann, say, finish } = await startHostileTurn();
-      say({ type: 'question', questionId: 'q', text: 'Sure?', expiresAt });
-      await ann.until(({ type }) => type === 'question');
-      expect(await finish()).toMatchObject({ reason: 'end_turn' });
+      for (const runnerId of ['hostile', null]) {
+        const { ann, say, finish } = await startHostileTurn({ runnerId });
+        say(
+          runnerId === null
+            ? { type: 'question', questionId: 'q', text: 'Sure?', expiresAt }
+            : question('q', { expiresAt }),
+        );
+        await ann.until(({ type }) => type === 'question');
+        expect(await finish()).toMatchObject({ reason: 'end_turn' });
+      }
     },
   );
 
   it.each([
-    ['__proto__ at the top', '{"type":"git-state","__proto__":{"polluted":1}}'],
-    ['__proto__ as the type', '{"type":"__proto__","constructor":{"prototype":{"polluted":1}}}'],
-    ['constructor as the type', '{"type":"constructor"}'],
-    ['toString as the type of a part', '{"type":"message.part.toString","turnId":"t"}'],
+    ['__proto__ at the top', { type: 'text-delta', id: '__proto__', delta: 'x' }],
+    ['__proto__ as the type', { type: '__proto__', constructor: { prototype: { polluted: 1 } } }],
+    ['constructor as the type', { type: 'constructor' }],
+    ['toString as the type of data', { type: 'data-toString', id: 'toString', data: 1 }],
     [
       '__proto__ as a tool’s id',
-      '{"type":"message.part.tool-update","turnId":"t","callId":"__proto__","toolName":"__proto__","status":"running","args":{"__proto__":{"polluted":1}}}',
+      '{"type":"tool-input-available","toolCallId":"__proto__","toolName":"__proto__","input":{"__proto__":{"polluted":1}}}',
     ],
     [
       '__proto__ as the name of data',
-      '{"type":"message.part.data","turnId":"t","name":"__proto__","id":"__proto__","data":{"polluted":1}}',
+      '{"type":"data-__proto__","id":"__proto__","data":{"__proto__":{"polluted":1}}}',
     ],
-  ])('changes no prototype with %s, and its turn ends well', async (_, frame) => {
-    const { runner, finish } = await startHostileTurn();
-    runner.say(frame);
-    expect(await finish()).toMatchObject({ reason: 'end_turn' });
+    [
+      '__proto__ in metadata',
+      '{"type":"message-metadata","messageMetadata":{"__proto__":{"polluted":1}}}',
+    ],
+  ])('changes no prototype with %s, and its turn ends well', async (_, chunk) => {
+    const { ann, runner, turnId } = await startHostileTurn();
+    const written = typeof chunk === 'string' ? chunk : JSON.stringify(chunk);
+    runner.send(`{"type":"event","event":{"type":"diff","__proto__":{"polluted":1}}}`);
+    runner.send(
+      `{"type":"chunks","turnId":"${turnId}","seq":2,"chunks":[${written}],"__proto__":{"polluted":1}}`,
+    );
+    runner.chunks(turnId, 3, [{ type: 'finish' }]);
+    expect(await ann.until(({ type }) => type === 'message.finalize')).toMatchObject({
+      reason: 'end_turn',
+    });
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
@@ -175,9 +197,9 @@ describe('a runner', () => {
     for (const runnerId of [null, 'other', '', 'HOSTILE']) {
       const intruder = await connectRunner(chain, { runnerId });
       expect(await intruder.closed).toBe(4409);
-      expect(intruder.commands.filter(({ type }) => type === 'prompt')).toEqual([]);
+      expect(intruder.of('prompt')).toEqual([]);
     }
-    say({ type: 'message.part.text-delta', delta: 'still here' });
+    say(text('still here'));
     await finish();
     expect(ann.text('t')).toBe('still here');
   });
@@ -186,10 +208,42 @@ describe('a runner', () => {
     const warn = vi.fn();
     const { runner, finish } = await startHostileTurn({ logger: { warn, error: warn } });
     for (let n = 0; n < 300; n++) runner.socket.send(Buffer.from([0xff, 0xfe, n]));
-    for (let n = 0; n < 300; n++) runner.say({ type: `init`, n });
-    for (let n = 0; n < 300; n++) runner.say({ type: n as never });
+    for (let n = 0; n < 300; n++) runner.send({ type: `init`, n });
+    for (let n = 0; n < 300; n++) runner.send({ type: `type-${n}` });
+    for (let n = 0; n < 300; n++) runner.send({ type: n as never });
     expect(await finish()).toMatchObject({ reason: 'end_turn' });
-    expect(warn.mock.calls.length).toBeLessThan(20);
+    // One line for each of the first hundred types.
+    expect(warn.mock.calls.length).toBeLessThan(110);
+  });
+
+  it('that nests deeper than anything means is skipped, and its turn goes on', async () => {
+    const { ann, runner, turnId, say, finish } = await startHostileTurn();
+    const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
+    runner.send(`{"type":"event","event":{"type":"diff","deep":${deep}}}`);
+    runner.send(
+      `{"type":"chunks","turnId":"${turnId}","seq":2,"chunks":[{"type":"data-x","data":${deep}}]}`,
+    );
+    say(text('still here'));
+    await finish();
+    expect(ann.of('diff')).toEqual([]);
+    expect(ann.text('t')).toBe('still here');
+  });
+
+  it('that does not read what it is sent holds up no person, and is disconnected', async () => {
+    const chain = await startSessionChain({
+      agent: scriptedAgent(),
+      onRunnerWanted: () => undefined,
+      timing: { pingMs: 50, runnerGraceMs: 50 },
+    });
+    const runner = await connectRunner(chain);
+    runner.socket.pause();
+    const ann = await joinSession(chain, { query: '&dialect=v2' });
+    const began = performance.now();
+    ann.send({ type: 'prompt', content: 'x'.repeat(9_000_000), promptId: 'p', turnId: 't' });
+    expect(await ann.until(({ type }) => type === 'message.finalize')).toMatchObject({
+      code: 'runner-lost',
+    });
+    expect(performance.now() - began).toBeLessThan(5_000);
   });
 
   it('of another session is refused by an admitRunner that checks the session', async () => {
@@ -206,7 +260,7 @@ describe('a runner', () => {
         new Promise((_, reject) => setTimeout(reject, 200)),
       ]),
     ).rejects.toBeUndefined();
-    expect(chain.sessions.sessionCount).toBe(1);
+    expect(chain.sessions.sessions.size).toBe(1);
   });
 });
 

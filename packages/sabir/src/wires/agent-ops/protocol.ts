@@ -8,6 +8,7 @@
  */
 import type { AnswerBy, Role } from '../../core/roles.ts';
 import type { Channel } from '../../core/translator.ts';
+import { V2_TYPES } from '../../sources/agent-ops/event-shapes.ts';
 import type { SessionStatus } from '../../sources/agent-ops/events.ts';
 import type { AnswerMessage, PromptFile, PromptMessage } from './events.ts';
 
@@ -110,22 +111,10 @@ export type StatusEvent = {
   data: SessionStatus & { promptId?: string; turnId?: string; queueReason?: 'busy' | 'waking' };
 };
 
-/** What a session says itself. An event of an agent that has one of these types reaches no client. */
+/** What a session and its turns say. An event of an agent that has one of these types reaches no client. */
 export const SESSION_TYPES: ReadonlySet<string> = new Set([
-  ...['init', 'message', 'message.updated', 'chunk', 'status', 'pong', 'error'],
-  ...[
-    'user.joined',
-    'user.left',
-    'queue.state',
-    'queue.withdrawn',
-    'agentStatus',
-    'complete',
-    'aborted',
-  ],
-  ...[
-    'question',
-    'interactive_prompt',
-    'interactive_prompt_resolved',
-    'interactive_prompt_expired',
-  ],
+  ...V2_TYPES,
+  ...['init', 'message', 'message.updated', 'chunk', 'status', 'pong', 'error', 'agentStatus'],
+  ...['user.joined', 'user.left', 'queue.state', 'queue.withdrawn', 'question'],
+  ...['interactive_prompt', 'interactive_prompt_resolved', 'interactive_prompt_expired'],
 ]);
