@@ -24,7 +24,9 @@ import {
   type TurnLogOptions,
   WHOLE_TURN,
 } from './turn-log-helpers.ts';
+import { describeNamedTurns } from './turn-log-named.ts';
 import { describeTurnLogReading } from './turn-log-reading.ts';
+import { describeStoring } from './turn-log-storing.ts';
 
 const fenced = (doing: Promise<unknown>) =>
   expect(doing).rejects.toMatchObject({ code: 'turn-fenced' });
@@ -47,10 +49,12 @@ export function describeTurnLog(
       for (const log of opened.splice(0)) await log.close();
     });
     describe('begins turns', () => describeBeginning(suite));
+    describe('names a turn before it begins', () => describeNamedTurns(suite));
     describe('is read', () => describeTurnLogReading(suite));
     describe('holds a turn to one writer', () => describeLease(suite));
     describe('carries commands', () => describeTurnLogCommands(suite));
     describe('tells where a turn stands', () => describeProgress(suite));
+    describe('stores what follows from a turn', () => describeStoring(suite));
     describe('has bounds', () => describeBounds(suite));
   });
 }

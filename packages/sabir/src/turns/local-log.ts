@@ -152,6 +152,14 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
     return isRepeat || (isGood && elapsed() < turn.endedAt + dedupeMs) ? turn : undefined;
   }
 
+  function findNamed({ turnId, sessionId, chatId }: BeginTurn): LocalTurn | undefined {
+    const turn = turnId === undefined ? undefined : find(turnId);
+    const isElsewhere = turn?.info.sessionId !== sessionId || turn.info.chatId !== chatId;
+    if (turn && isElsewhere)
+      throw new SabirError(LOG_FAILED, 'A turn of another chat has this id.');
+    return turn;
+  }
+
   function create(info: BeginTurn, restored?: JournaledTurn): LocalTurn {
     const turn = turns.create(info, restored);
     watchLease(turn);
@@ -176,7 +184,6 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
   }
 
   function writerOf(turn: LocalTurn): TurnWriter {
-    let isDone = false;
     const id = ++writers;
     turn.writer = id;
     const hold = () => {
@@ -185,6 +192,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       turn.leaseEnd = time + leaseMs;
     };
     let appending: Promise<unknown> | undefined;
+    let closing: Promise<void> | undefined;
     const { turnId } = turn.info;
 
     async function append(chunks: Chunk[], mark = turn.mark): Promise<number> {
@@ -207,8 +215,23 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       turns.write(turn, chunks, bytes);
       return turn.info.lastSeq;
     }
+
+    async function close(outcome: TurnOutcome, store: (() => void) | undefined): Promise<void> {
+      hold();
+      if (journal && store) {
+        await appending;
+        // It may have been lost meanwhile.
+        hold();
+        commit.now(() => journal.endWith(turnId, outcome, now(), store));
+      } else if (journal) {
+        journal.end(turnId, outcome, now());
+        await commit();
+      } else store?.();
+      if (!turn.isEnded) turns.end(turn, outcome);
+    }
+
     return {
-      turnId: turn.info.turnId,
+      turnId,
       renewMs: Math.min(2_000, leaseMs / 3),
       get isHeld() {
         return !turn.isEnded && elapsed() < turn.leaseEnd;
@@ -236,18 +259,12 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
         turn.leaseEnd = 0;
         isLive(turn);
       },
-      async close(outcome, store) {
-        if (isDone) return;
-        hold();
-        if (journal && store) {
-          await appending;
-          commit.now(() => journal.endWith(turnId, outcome, now(), store));
-        } else if (journal) {
-          journal.end(turnId, outcome, now());
-          await commit();
-        } else store?.();
-        isDone = true;
-        if (!turn.isEnded) turns.end(turn, outcome);
+      close(outcome, store) {
+        closing ??= close(outcome, store).catch((error) => {
+          closing = undefined;
+          throw error;
+        });
+        return closing;
       },
     };
   }
@@ -274,7 +291,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
     async begin(info) {
       if (isClosed) throw new SabirError(SHUTTING_DOWN);
       const chat = turns.chatOf(info.sessionId, info.chatId);
-      const existing = chat && findRequest(chat, info);
+      const existing = findNamed(info) ?? (chat && findRequest(chat, info));
       if (!existing && turns.liveBytes > maxLiveBytes) {
         throw new SabirError(
           SERVER_FULL,

@@ -86,6 +86,8 @@ export interface SharedNotes {
  * - MUST make `begin` atomic and idempotent by `requestId` within a session *and* chat: while such
  *   a turn is live, or finished (or paused) a moment ago, it gives that turn and no second writer.
  *   After one that failed, was stopped or lost, it begins anew, unless it `isRepeat`;
+ * - MUST begin a turn that has a `turnId` already once: after that, `begin` gives that turn, however it ended, for as long
+ *   as it is kept. It MUST refuse an id that a turn of another chat has;
  * - MUST number chunks from 1 without gaps, and give every reader, wherever it starts, each later
  *   chunk exactly once and in order, and end the reading when the turn has ended and all is read;
  * - MUST keep every chunk that `append` acknowledged, to the degree the store promises;

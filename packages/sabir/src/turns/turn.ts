@@ -14,6 +14,7 @@ import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import { startTimeout, type Timer } from '../core/timers.ts';
 import type { Translator } from '../core/translator.ts';
+import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
 import { hasCode, isFence, kindOf } from './log-errors.ts';
@@ -42,6 +43,9 @@ import { createUpstreamCalls } from './upstream-calls.ts';
 /** How long to wait before connecting again to the agent of a turn that was taken over. */
 const REOPEN_MS = 200;
 
+/** How long an upstream that tells the end of a stopped turn may take to. */
+const TOLD_STOP_MS = 2_000;
+
 /**
  * One run of an agent: opens the upstream, sends the prompt, pushes events through the translator into
  * the writer and obeys commands. `turn-state.ts` says which states a run has and what leads from one to
@@ -60,6 +64,8 @@ export function runTurn(options: TurnOptions): Turn {
   const upstream = createUpstreamCalls(logger, ids);
   /** Settles when the agent can be given commands, or the turn is over. */
   const begun = Promise.withResolvers<void>();
+  /** Settles when the turn has its outcome, or another process owns it. */
+  const over = Promise.withResolvers<void>();
   const queue = createQueueState(() => upstream.queuePosition ?? 0);
   let state: TurnState = { name: 'opening' };
   // Until the source has one of its own: an agent that cannot be reached has to end the turn too.
@@ -134,6 +140,7 @@ export function runTurn(options: TurnOptions): Turn {
     upstream.release();
     lease?.release();
     begun.resolve();
+    over.resolve();
   }
 
   function see(chunk: Chunk): void {
@@ -322,6 +329,7 @@ export function runTurn(options: TurnOptions): Turn {
         // The agent of a turn that was taken over is at work: it has to be reached before it can be stopped.
         if (takenOver) await begun.promise;
         stopUpstream();
+        if (upstream.tellsStop) await within(TOLD_STOP_MS, over.promise);
         end({ status: 'stopped', ...(reason && { reason }) });
       }
     }

@@ -53,6 +53,9 @@ export function createUpstreamCalls(logger: Logger | undefined, ids: Record<stri
         return undefined;
       }
     },
+    get tellsStop(): boolean {
+      return upstream?.tellsStop === true;
+    },
     written: (position: number) => call('written', () => upstream?.written?.(position)),
     stop: (reason: unknown) => call('stop', () => upstream?.stop(reason)),
     answer: (answer: Answer) => call('answer', () => upstream?.answer(answer)),

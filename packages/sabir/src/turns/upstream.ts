@@ -80,6 +80,8 @@ export interface UpstreamTurn {
    * was lost, and what it waited for may go on some other time.
    */
   stop(reason?: unknown): void;
+  /** It tells the end of a turn that was stopped, in chunks of its own; else the process that runs the turn ends it at once. */
+  readonly tellsStop?: boolean;
   answer(answer: Answer): void;
   /** Nobody answered in time: the source says so in an event. */
   expire?(questionId: string): void;

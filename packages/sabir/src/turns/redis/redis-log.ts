@@ -1,4 +1,4 @@
-import { LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../core/errors.ts';
+import { LOG_FAILED, LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
 import { steadyNow } from '../../core/timers.ts';
 import type { BeginTurn, TurnCommand, TurnInfo, TurnLog } from '../log.ts';
@@ -300,13 +300,15 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
         return { writer: createWriter({ ...info, turnId, lastSeq: 0 }, token, 0) };
       }
       if (what === 'existing') {
-        inBackground(store.send(keys.live, 'ZREM', keys.live, turnId));
+        if (candidate !== turnId) inBackground(store.send(keys.live, 'ZREM', keys.live, turnId));
         const known = readInfo(candidate, now, found);
         if (known) return { existing: known.info };
       } else if (what === 'orphan') {
         const isSettled = await orphanage.settle(candidate);
         const known = isSettled ? undefined : await store.ask(() => look(candidate));
         if (known) return { existing: known.info };
+      } else if (what === 'taken') {
+        throw new SabirError(LOG_FAILED, 'A turn of another chat has this id.');
       } else candidate = String(now);
     }
     throw new SabirError(LOG_UNAVAILABLE);

@@ -31,7 +31,7 @@ function define(name: string, source: string) {
   return { name, source, sha: undefined as string | undefined };
 }
 
-/** KEYS: candidate's turn, new turn, chat, request. */
+/** KEYS: candidate's turn, new turn, chat, request. The new turn may be the candidate: it was named before it began. */
 export const BEGIN = define(
   'begin',
   `
@@ -39,7 +39,8 @@ local turnId, candidate, token = ARGV[1], ARGV[2], ARGV[3]
 local leaseMs, liveMs, dedupeMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 ${NOW}
 local known = redis.call('GET', KEYS[4])
-if known == turnId then return {'begun', now} end
+local holder = redis.call('HGET', KEYS[2], 'token')
+if known == turnId and holder == token then return {'begun', now} end
 if known and known ~= candidate then return {'other', known} end
 if known then
   local info = ${INFO}
@@ -49,7 +50,9 @@ if known then
   end
   local isGood = ARGV[13] == '1' or redis.call('HGET', KEYS[1], 'good') == '1'
   if info[1] and isGood and now < info[8] + dedupeMs then return {'existing', now, info} end
+  if info[1] and known == turnId then return {'existing', now, info} end
 end
+if holder and holder ~= token then return {'taken'} end
 redis.call('HSET', KEYS[2], 'session', ARGV[7], 'chat', ARGV[8], 'request', ARGV[9],
   'message', ARGV[10], 'origin', ARGV[11], 'inbox', ARGV[12], 'started', now, 'last', 0,
   'bytes', 0, 'mark', 0, 'token', token, 'lease', now + leaseMs)

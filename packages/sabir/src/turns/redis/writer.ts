@@ -68,6 +68,7 @@ export class RedisTurnWriter implements TurnWriter {
   #writes = 0;
   #givenUp: ErrorKind | undefined;
   #isClosed = false;
+  #closing: Promise<void> | undefined;
   #appending: Promise<unknown> = Promise.resolve();
   #renewing: Promise<void> | undefined;
   #commands = new CommandQueue();
@@ -249,9 +250,18 @@ export class RedisTurnWriter implements TurnWriter {
     }
   }
 
-  async close(outcome: TurnOutcome, storeElsewhere?: () => void): Promise<void> {
-    if (this.#isClosed) return;
+  close(outcome: TurnOutcome, storeElsewhere?: () => void): Promise<void> {
+    this.#closing ??= this.#close(outcome, storeElsewhere).catch((error) => {
+      this.#closing = undefined;
+      throw error;
+    });
+    return this.#closing;
+  }
+
+  async #close(outcome: TurnOutcome, storeElsewhere: (() => void) | undefined): Promise<void> {
     this.#check();
+    // After a lease without contact, another process may own the turn, and what it stores counts.
+    if (storeElsewhere && !this.isHeld) await this.renew();
     storeElsewhere?.();
     const { store, keys, token, keepMs, onClosed } = this.#options;
     const { turn, chunks, commands, chat, request, channel } = keys;
