@@ -36,7 +36,7 @@ import {
   type SocketEvents,
 } from './options.ts';
 import { createPeople } from './people.ts';
-import { channelKeyOf, isSameChannel } from './records.ts';
+import { channelKeyOf, isSameChannel, sessionKeyOf } from './records.ts';
 import { createRunnerHost } from './runner-host.ts';
 import { SessionTurns } from './session-turns.ts';
 import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
@@ -225,7 +225,8 @@ export class Session {
       throw new SabirError(IN_STORAGE.has(exceeded) ? SESSION_FULL : QUEUE_FULL);
     }
     const { text, attachments = [], body = {}, traceparent, messageId = createId() } = request;
-    const { turnId = log.createTurnId(this.sessionId, channelKeyOf(channel)) } = request;
+    const { turnId = log.createTurnId(sessionKeyOf(this.sessionId), channelKeyOf(channel)) } =
+      request;
     const isMessageTaken =
       messageId === promptId ||
       (['messageId', 'promptId'] as const).some((key) => storage.promptInfo(key, messageId));
@@ -295,10 +296,18 @@ export class Session {
     return isTaken ? { turnId } : undefined;
   }
 
-  /** The first answer counts. Throws where it comes too late, or is not this member's to give. */
-  async answer(questionId: string, answer: unknown, member: Member): Promise<Done> {
+  /**
+   * The first answer counts. Throws where it comes too late, or is not this member's to give. Agents may use an id again
+   * in another turn: where `ofTurn` is known, no other turn is answered.
+   */
+  async answer(
+    questionId: string,
+    answer: unknown,
+    member: Member,
+    ofTurn?: PromptInfo,
+  ): Promise<Done> {
     checkMayWrite(member.role);
-    const { turn, question } = await this.#findQuestion(questionId, member);
+    const { turn, question } = await this.#findQuestion(questionId, member, ofTurn);
     const { turnId } = turn;
     if (!mayAnswer(question.answerBy, member)) throw new SabirError(MAY_NOT_ANSWER);
     if (question.status === 'answered' || question.isAnswered) {
@@ -313,9 +322,10 @@ export class Session {
     return { questionId, turnId, ...(question.toolCallId !== undefined && { approved }) };
   }
 
-  async #findQuestion(questionId: string, { channel }: Member) {
+  async #findQuestion(questionId: string, { channel }: Member, ofTurn?: PromptInfo) {
     const { running } = this;
-    for (const turnId of [...(running ? [running.turnId] : []), ...this.#recent]) {
+    const recent = [...(running ? [running.turnId] : []), ...this.#recent];
+    for (const turnId of ofTurn ? [ofTurn.turnId] : recent) {
       const turn = await this.log.get(turnId);
       const question = turn?.questions.find((asked) => asked.questionId === questionId);
       const isSeen = !channel || turn?.chatId === channelKeyOf(channel);
