@@ -68,11 +68,12 @@ export function createFollows({ session, clients, clock, positionOf }: FollowsOp
   const pending = new WeakMap<Client, Map<Follow, PromptInfo>>();
 
   return {
-    /** Throws if the log no longer has the turn. */
+    /** Throws if the log no longer has the turn, or never had so much of it. */
     async add(client: Client, prompt: PromptInfo, after: number): Promise<void> {
       const { turnId, messageId } = prompt;
       const known = await log.get(turnId);
-      if (!known && prompt.status === 'ended') throw new SabirError(EVENTS_GONE);
+      const isGone = known ? after > known.lastSeq : prompt.status === 'ended';
+      if (isGone) throw new SabirError(EVENTS_GONE);
       // A turn that has not begun has nothing to follow yet: its events come to everybody.
       if (!known || !clients.includes(client)) return;
       if (client.follows.length >= MOST_FOLLOWS) throw new SabirError(TOO_MANY_MESSAGES);
