@@ -6,7 +6,13 @@ import {
   createSessionServer,
   type SessionServerOptions,
 } from '../src/platforms/node/session-server.ts';
-import { type Agent, memorySessionStore, type RunnerOptions } from '../src/sessions/index.ts';
+import {
+  type Agent,
+  DEFAULT_CHANNEL,
+  memorySessionStore,
+  type RunnerOptions,
+  type StoredMessage,
+} from '../src/sessions/index.ts';
 import { createLocalRunners } from './local-runners.ts';
 
 type Event = { type: string; [field: string]: unknown };
@@ -68,6 +74,12 @@ export async function startSessionChain({ agent, port = 0, ...options }: ChainOp
   };
   if (!isKept) onTestFinished(close);
   return { url: server.url, port: server.port, sessions, runners, store, close, RUNNER_TOKEN };
+}
+
+/** What a person has said before the test begins, for a session's storage. */
+export function saidBefore(id: string, text: string): StoredMessage {
+  const parts = [{ type: 'text' as const, text }];
+  return { id, role: 'user', parts, createdAt: 1_700_000_000_000, ...DEFAULT_CHANNEL };
 }
 
 export type ChainClient = Awaited<ReturnType<typeof joinSession>>;

@@ -1,7 +1,6 @@
 /** Attacks on the sockets themselves: frames, upgrades, and what proves who connects. */
 import { once } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
-import { createPasses } from '../../src/platforms/node/passes.ts';
 import { createLogSpy } from '../gateway-client.ts';
 import { openSocket } from '../raw-http.ts';
 import { knock, toFrame, UPGRADE, upgradeAs } from '../raw-websocket.ts';
@@ -93,7 +92,7 @@ describe('a socket', () => {
       const chain = await start({ timing: { lingerMs: 10 } });
       const { socket } = await openRaw(chain);
       socket.write(toFrame(TEXT, pingText, { length: 1_000_000 }), () => socket[leave]());
-      await vi.waitFor(() => expect(chain.sessions.sessionCount).toBe(0), WAIT);
+      await vi.waitFor(() => expect(chain.sessions.sessions.size).toBe(0), WAIT);
       expect(chain.sessions.metrics.toText()).toContain(
         'sabir_limit_use{limit="sessions.sockets"} 0',
       );
@@ -120,7 +119,7 @@ describe('an upgrade', () => {
     await vi.waitFor(() => expect(socket.heard()).toMatch(/^HTTP\/1\.1 \d{3} /), WAIT);
     expect(socket.heard()).toContain(`HTTP/1.1 ${status} `);
     expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
-    expect(chain.sessions.sessionCount).toBe(0);
+    expect(chain.sessions.sessions.size).toBe(0);
   });
 
   it.each(['%252e%252e', 'a%2Fb', '%00', 'chat%3Aolga%3Achat_x', '%EF%BC%8E', 'S'])(
@@ -146,7 +145,7 @@ describe('an upgrade', () => {
     const socket = openSocket(port, upgradeAs(RUNNER_TOKEN).replace('role=client', query));
     await vi.waitFor(() => expect(socket.heard()).toContain('"type":"init"'), WAIT);
     expect(socket.heard()).toContain('"role":"viewer"');
-    expect(socket.heard()).not.toContain('lastRunnerSeq');
+    expect(socket.heard()).not.toContain('sabir-runner');
   });
 
   it('of a person as a runner is refused, also with an own runnerId', async () => {
@@ -166,7 +165,7 @@ describe('an upgrade', () => {
     const chain = await start({ timing: { lingerMs: 10 } });
     const socket = openSocket(chain.port, upgradeAs('ann').replace(part, by));
     await vi.waitFor(() => expect(socket.heard()).toMatch(/^HTTP\/1\.1 4\d\d /), WAIT);
-    await vi.waitFor(() => expect(chain.sessions.sessionCount).toBe(0), WAIT);
+    await vi.waitFor(() => expect(chain.sessions.sessions.size).toBe(0), WAIT);
     expect(chain.sessions.metrics.toText()).toContain(
       'sabir_limit_use{limit="sessions.sockets"} 0',
     );
@@ -179,11 +178,11 @@ describe('an upgrade', () => {
     const refused = openSocket(chain.port, '');
     refused.write(Buffer.concat([Buffer.from(UPGRADE), frame]));
     await vi.waitFor(() => expect(refused.heard()).toContain('401'), WAIT);
-    expect(chain.store.open('s').turn('early')).toBeUndefined();
+    expect(chain.store.open('s').promptInfo('messageId', 'early')).toBeUndefined();
     const viewer = openSocket(chain.port, '');
     viewer.write(Buffer.concat([Buffer.from(upgradeAs('vera')), frame]));
     await vi.waitFor(() => expect(viewer.heard()).toContain('may-only-watch'), WAIT);
-    expect(chain.store.open('s').turn('early')).toBeUndefined();
+    expect(chain.store.open('s').promptInfo('messageId', 'early')).toBeUndefined();
   });
 
   it.each([
@@ -212,50 +211,5 @@ describe('an upgrade', () => {
     const bob = await joinSession(chain, { user: 'bob' });
     await vi.waitFor(() => expect(chain.sessions.clientCount).toBe(1), WAIT);
     bob.close();
-  });
-});
-
-describe('the pass of a gateway', () => {
-  const passes = createPasses();
-  const olga = { id: 'olga' };
-  const pass = passes.of(olga, { sessionId: 's', role: 'owner' });
-  const startWithPasses = () => {
-    const tokenOf = ({ headers }: Request) => headers.get('authorization')?.slice('Bearer '.length);
-    return start({
-      authenticate: () => null,
-      admitGateway: (request, sessionId) => passes.read(tokenOf(request), sessionId),
-      admitRunner: (request) => passes.isRunner(tokenOf(request)),
-    });
-  };
-  const [claims = '', signature = ''] = pass.slice('pass.'.length).split('.');
-  const forged = Buffer.from(
-    JSON.stringify({ user: { id: 'eve' }, role: 'owner', sessionId: 's' }),
-  );
-
-  it.each([
-    ['of another session', passes.of(olga, { sessionId: 'other', role: 'owner' })],
-    ['of a session whose name begins alike', passes.of(olga, { sessionId: 's2', role: 'owner' })],
-    ['of another process', createPasses().of(olga, { sessionId: 's', role: 'owner' })],
-    ['of a runner', passes.runner],
-    ['with other claims', `pass.${forged.toString('base64url')}.${signature}`],
-    ['without a signature', `pass.${claims}.`],
-    ['with half a signature', `pass.${claims}.${signature.slice(0, 20)}`],
-    ['with no claims', `pass..${signature}`],
-    ['that is only its prefix', 'pass.'],
-  ])('%s lets nobody in', async (_, token) => {
-    const chain = await startWithPasses();
-    expect(await knock(chain, { authorization: `Bearer ${token}` })).toMatchObject({ status: 401 });
-    expect(await knock(chain, { authorization: `Bearer ${pass}` })).toMatchObject({ status: 101 });
-  });
-
-  it('does not count among the protocols that a page names', async () => {
-    const chain = await startWithPasses();
-    expect(await knock(chain, {}, ['sabir', `bearer.${pass}`])).toMatchObject({ status: 401 });
-  });
-
-  it('makes nobody a runner', async () => {
-    const chain = await startWithPasses();
-    const socket = openSocket(chain.port, upgradeAs(pass).replace('role=client', 'role=runner'));
-    await vi.waitFor(() => expect(socket.heard()).toMatch(/^HTTP\/1\.1 404 /), WAIT);
   });
 });

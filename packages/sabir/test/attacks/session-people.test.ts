@@ -6,8 +6,8 @@ import { startHostileTurn } from '../hostile-runner.ts';
 import { openSocket } from '../raw-http.ts';
 import { knock, toFrame, upgradeAs } from '../raw-websocket.ts';
 import { scriptedAgent } from '../scripted-agent.ts';
-import { type ChainOptions, joinSession, startSessionChain } from '../session-chain.ts';
-import { createSessionRig } from '../session-rig.ts';
+import { type ChainOptions, joinSession, saidBefore, startSessionChain } from '../session-chain.ts';
+import { createSessionRig, settled } from '../session-rig.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 const PONG = 10;
@@ -18,8 +18,8 @@ const asked = (user: string) => ({ authorization: `Bearer ${user}` });
 describe('a viewer', () => {
   it('who reads nothing and sends pongs that nobody asked for is disconnected', async () => {
     const chain = await start({ timing: { pingMs: 40 } });
-    const message = { role: 'user' as const, content: 'x'.repeat(900_000), createdAt: 1 };
-    for (let n = 0; n < 12; n++) chain.store.open('s').addMessage({ id: `m${n}`, ...message });
+    for (let n = 0; n < 12; n++)
+      chain.store.open('s').addMessage(saidBefore(`m${n}`, 'x'.repeat(900_000)));
     const socket = openSocket(chain.port, upgradeAs('vera'));
     socket.pause();
     const pongs = setInterval(() => socket.write(toFrame(PONG, Buffer.from('x'))), 10);
@@ -33,8 +33,8 @@ describe('a viewer', () => {
       timing: { pingMs: 40 },
       limits: { messagesPerSecond: 10_000, clientBufferBytes: 100_000_000 },
     });
-    const message = { role: 'user' as const, content: 'x'.repeat(900_000), createdAt: 1 };
-    for (let n = 0; n < 12; n++) chain.store.open('s').addMessage({ id: `m${n}`, ...message });
+    for (let n = 0; n < 12; n++)
+      chain.store.open('s').addMessage(saidBefore(`m${n}`, 'x'.repeat(900_000)));
     const socket = openSocket(chain.port, upgradeAs('vera'));
     socket.pause();
     const ping = toFrame(1, Buffer.from('{"type":"ping"}'));
@@ -48,8 +48,10 @@ describe('a viewer', () => {
     const rig = createSessionRig({ limits: { clientBufferBytes: 1_000 } });
     const sockets = Array.from({ length: 10 }, () => rig.client('vera', { role: 'viewer' }));
     const other = rig.client('bob');
+    await settled();
     for (const socket of [...sockets, other]) socket.buffered = 3_000;
     rig.client('carl');
+    await settled();
     const open = sockets.filter(({ closed }) => closed === undefined);
     expect(open.length).toBeLessThanOrEqual(2);
     expect(other.closed).toBeUndefined();
@@ -57,8 +59,7 @@ describe('a viewer', () => {
 
   it('who connects again and again to a large session is refused with 429, and others are not', async () => {
     const chain = await start({ limits: { initBytesPerSecond: 15_000 } });
-    const message = { role: 'user' as const, content: 'x'.repeat(200_000), createdAt: 1 };
-    chain.store.open('s').addMessage({ id: 'm', ...message });
+    chain.store.open('s').addMessage(saidBefore('m', 'x'.repeat(200_000)));
     (await joinSession(chain, { user: 'vera' })).cut();
     expect(await knock(chain, asked('vera'))).toEqual({ status: 429, retryAfter: '5' });
     expect(await knock(chain, asked('bob'))).toMatchObject({ status: 101 });
@@ -72,7 +73,7 @@ describe('a viewer', () => {
     for (let n = 0; n < 20; n++) {
       (await joinSession(chain, { user: 'vera', sessionId: `empty-${n}` })).cut();
     }
-    await vi.waitFor(() => expect(chain.sessions.sessionCount).toBe(0), WAIT);
+    await vi.waitFor(() => expect(chain.sessions.sessions.size).toBe(0), WAIT);
     expect(chain.store.list()).toEqual([]);
   });
 
@@ -98,7 +99,7 @@ describe('a viewer', () => {
     const vera = await joinSession(chain, { user: 'vera' });
     vera.send(message);
     await vera.until(({ type }) => type === 'error');
-    expect(chain.store.open('s').openTurns()).toHaveLength(2);
+    expect(chain.store.open('s').openPrompts()).toHaveLength(2);
   });
 
   it.each([-1, -9_007_199_254_740_991, 9_007_199_254_740_991])(
@@ -185,7 +186,7 @@ describe('a collaborator', () => {
       ({ type, promptId }) => type === 'message.finalize' && promptId === 'p2',
     );
     expect(turnId).not.toBe('t');
-    expect(chain.store.open('s').turn('t')).toMatchObject({ authorId: 'ann', content: 'text' });
+    expect(chain.store.open('s').promptInfo('messageId', 't')).toMatchObject({ authorId: 'ann' });
   });
 
   it('cannot withdraw what another person asked, by prompt or by turn', async () => {
@@ -199,7 +200,7 @@ describe('a collaborator', () => {
     bob.send({ type: 'abort', turnId: 'waits-turn' });
     bob.send({ type: 'abort', promptId: 'waits' });
     await vi.waitFor(() => expect(bob.of('error')).toHaveLength(3), WAIT);
-    expect(chain.store.open('s').turnOfPrompt('waits')?.status).toBe('queued');
+    expect(chain.store.open('s').promptInfo('promptId', 'waits')?.status).toBe('queued');
   });
 
   it.each([
@@ -210,12 +211,12 @@ describe('a collaborator', () => {
     ['the mark of a question whose time is over', '"__expired__"'],
     ['100 KB of text', JSON.stringify('x'.repeat(100_000))],
   ])('cannot answer a question with %s', async (_, answer) => {
-    const { chain, ann, say } = await startHostileTurn();
-    say({ type: 'question', questionId: 'q', text: 'Sure?' });
+    const { chain, ann, say, turnId = '' } = await startHostileTurn();
+    say({ type: 'data-question', id: 'q', data: { questionId: 'q', text: 'Sure?' } });
     await ann.until(({ type }) => type === 'question');
     ann.send(`{"type":"answer","questionId":"q","answer":${answer}}`);
     expect(await ann.until(({ type }) => type === 'error')).toMatchObject({ code: 'bad-request' });
-    expect(chain.store.open('s').question('q')?.status).toBe('open');
+    expect((await chain.store.log.get(turnId))?.questions).toMatchObject([{ status: 'open' }]);
   });
 
   it('who was made a viewer while a prompt waits keeps the prompt, and may send no other', async () => {
