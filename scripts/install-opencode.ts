@@ -1,5 +1,5 @@
 /**
- * Tests of the OpenCode driver run the real program. It is too large for a dependency, so it is
+ * Tests of the OpenCode agent run the real program. It is too large for a dependency, so it is
  * installed beside the repository, once a machine: a third of a gigabyte, in about ten seconds.
  */
 import { spawnSync } from 'node:child_process';
@@ -23,7 +23,7 @@ export function installOpenCode(): string {
 function install(): void {
   mkdirSync(dirname(FOLDER), { recursive: true });
   const building = mkdtempSync(`${FOLDER}-`);
-  console.log(`Installing OpenCode ${OPENCODE_VERSION} for the tests of its driver …`);
+  console.log(`Installing OpenCode ${OPENCODE_VERSION} for the tests of its agent …`);
   writeFileSync(join(building, 'package.json'), '{ "private": true }\n');
   // The package's own script only links the program that a package for the platform brings.
   const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-save'];

@@ -97,7 +97,7 @@ try {
   );
   mkdirSync(join(project, 'app'));
   const guides = [
-    ...['GETTING-STARTED', 'OPEN-HARNESS', 'OPENAI-AGENTS', 'CHAT-STREAM', 'SESSIONS', 'DRIVERS'],
+    ...['GETTING-STARTED', 'OPEN-HARNESS', 'OPENAI-AGENTS', 'CHAT-STREAM', 'SESSIONS', 'AGENTS'],
     'DEPLOYING',
   ];
   const pages = ['README.md', ...guides.map(toPage)];

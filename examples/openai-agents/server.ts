@@ -7,7 +7,7 @@
 import { Agent, RunState, run, tool } from '@openai/agents';
 import { asUpstream, createChatGateway } from 'sabir/gateway';
 import { serve } from 'sabir/node';
-import { createAgentTurns } from 'sabir/openai-agents';
+import { agentsSdkAgent } from 'sabir/openai-agents';
 import { z } from 'zod';
 import { chooseModel } from './choose-model.ts';
 
@@ -19,10 +19,9 @@ const deleteFile = tool({
   execute: async ({ path }) => `${path} is gone.`, // it only says so
 });
 const agent = new Agent({ name: 'Clerk', tools: [deleteFile], ...chooseModel() });
-const turns = createAgentTurns({ agent, run, RunState });
 
 const gateway = createChatGateway({
-  upstream: asUpstream(turns.answer, turns),
+  upstream: asUpstream(agentsSdkAgent({ agent, run, RunState })),
   authenticate: () => ({ id: 'anybody' }), // jwtAuth({ secret }) lets in whoever has a token
   access: () => 'owner',
   routes: { chat: {} },

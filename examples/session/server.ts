@@ -5,26 +5,26 @@
  *     node session/server.ts
  */
 import { setTimeout } from 'node:timers/promises';
-import type { AgentDriver } from 'sabir/session';
+import type { Agent } from 'sabir/session';
 import { sqliteSessionStore, startSessionStack } from 'sabir/session/node';
 
-const ferryman: AgentDriver = {
+const ferryman: Agent = {
   name: 'ferryman',
-  async *prompt({ content, author, signal, ask }) {
-    for (const word of `${author?.id ?? 'Somebody'} wants to go to ${content}. `.split(/(?<= )/)) {
-      yield { type: 'text', delta: word };
+  async *prompt({ text, user, signal, ask }) {
+    for (const word of `${user.id} wants to go to ${text}. `.split(/(?<= )/)) {
+      yield { type: 'text-delta', delta: word };
       await setTimeout(30, undefined, { signal });
     }
     const answer = await ask({ text: 'Two coins. Agreed?', options: ['Yes', 'No'] });
     const isAgreed = answer.status === 'answered' && answer.answer === 'Yes';
-    yield { type: 'text', delta: isAgreed ? 'Step aboard.' : 'Then swim.' };
+    yield { type: 'text-delta', delta: isAgreed ? 'Step aboard.' : 'Then swim.' };
   },
 };
 
 const stack = await startSessionStack({
   port: Number(process.env.PORT ?? 3006),
   store: sqliteSessionStore({ file: process.env.DATABASE ?? ':memory:' }),
-  driver: () => ferryman,
+  agent: () => ferryman,
 });
 console.log(`Listening on http://localhost:${stack.port}`);
 process.once('SIGTERM', () => stack.close());

@@ -5,18 +5,18 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import type { AgentDriver } from 'sabir/session';
+import type { Agent } from 'sabir/session';
 import { sqliteSessionStore, startSessionStack } from 'sabir/session/node';
 
 const { SESSIONS_SECRET = '', DATABASE = ':memory:' } = process.env;
 const { HOST = 'localhost', PORT = '3007', STROKE_MS = '500' } = process.env;
 if (SESSIONS_SECRET === '') throw new Error('Set SESSIONS_SECRET, the same for the gateways.');
 
-const ferryman: AgentDriver = {
+const ferryman: Agent = {
   name: 'ferryman',
-  async *prompt({ content, signal }) {
+  async *prompt({ text, signal }) {
     for (let stroke = 1; stroke <= 60; stroke++) {
-      yield { type: 'text', delta: `${stroke}. stroke towards ${content}. ` };
+      yield { type: 'text-delta', delta: `${stroke}. stroke towards ${text}. ` };
       await setTimeout(Number(STROKE_MS), undefined, { signal });
     }
   },
@@ -34,7 +34,7 @@ const stack = await startSessionStack({
   port: Number(PORT),
   host: HOST,
   store: sqliteSessionStore({ file: DATABASE }),
-  driver: () => ferryman,
+  agent: () => ferryman,
   authenticate,
 });
 console.log(`Listening on http://localhost:${stack.port}`);

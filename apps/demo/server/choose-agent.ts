@@ -1,7 +1,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { type AgentDriver, scriptedDriver } from 'sabir/session';
-import { aiSdkDriver } from 'sabir/session/ai-sdk';
-import { openCodeDriver } from 'sabir/session/opencode';
+import { type Agent, scriptedAgent } from 'sabir/session';
+import { aiSdkAgent } from 'sabir/session/ai-sdk';
+import { openCodeAgent } from 'sabir/session/opencode';
 import { type Environment, findProvider, type Provider } from './choose-model.ts';
 import { toExplanation } from './openai-compatible-model.ts';
 
@@ -11,7 +11,7 @@ const INSTRUCTIONS =
 /** Who answers in the sessions of the third tab. */
 export type SessionAgent = {
   name: string;
-  createDriver(): AgentDriver;
+  create(): Agent;
 };
 
 export function chooseAgent(env: Environment, speed: number): SessionAgent {
@@ -21,7 +21,7 @@ export function chooseAgent(env: Environment, speed: number): SessionAgent {
   }
   const provider = env.SABIR_AGENT ? undefined : findProvider(env);
   if (provider) return chooseModel(provider);
-  return { name: 'scripted agent', createDriver: () => scriptedDriver({ speed }) };
+  return { name: 'scripted agent', create: () => scriptedAgent({ speed }) };
 }
 
 function chooseModel({ baseUrl: baseURL, apiKey, model: name }: Provider): SessionAgent {
@@ -29,7 +29,7 @@ function chooseModel({ baseUrl: baseURL, apiKey, model: name }: Provider): Sessi
     name,
   );
   const options = { model, instructions: INSTRUCTIONS, errorText };
-  return { name, createDriver: () => aiSdkDriver(options) };
+  return { name, create: () => aiSdkAgent(options) };
 }
 
 /** A provider's own words may quote the key or what was said: people get ours. */
@@ -43,6 +43,6 @@ function chooseOpenCode({ SABIR_MODEL: model, SABIR_DIRECTORY: directory }: Envi
   const options = { ...(model && { model }), ...(directory && { directory }) };
   return {
     name: model ? `OpenCode with ${model}` : 'OpenCode',
-    createDriver: () => openCodeDriver(options),
+    create: () => openCodeAgent(options),
   };
 }

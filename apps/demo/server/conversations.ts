@@ -1,5 +1,5 @@
 import type { UIMessage } from 'sabir';
-import type { ChunkTurn, FinishedTurn } from 'sabir/gateway';
+import type { AgentPrompt, FinishedTurn } from 'sabir/gateway';
 
 const MAX_CONVERSATIONS = 100;
 
@@ -13,7 +13,7 @@ export function createConversations() {
   const latest = new Map<string, { turnId: string; messages: UIMessage[] }>();
 
   return {
-    begin({ sessionId, turnId, messages }: ChunkTurn): void {
+    begin({ sessionId, turnId, messages }: AgentPrompt): void {
       latest.delete(sessionId);
       latest.set(sessionId, { turnId, messages });
       for (const oldest of latest.keys()) {
@@ -23,7 +23,7 @@ export function createConversations() {
     },
 
     /** What waited goes on in another turn: it is about the same messages. */
-    goOn({ sessionId, turnId }: ChunkTurn): void {
+    goOn({ sessionId, turnId }: AgentPrompt): void {
       const conversation = latest.get(sessionId);
       if (conversation) conversation.turnId = turnId;
     },

@@ -1,6 +1,6 @@
 import { RunState } from '@openai/agents';
-import type { ChunkTurn } from 'sabir/gateway';
-import { type AgentTurn, createAgentTurns } from 'sabir/openai-agents';
+import type { Agent, AgentPrompt } from 'sabir/gateway';
+import { agentsSdkAgent } from 'sabir/openai-agents';
 import { createDeskAgents, DESK_TOOLS, type DeskContext } from '../desk/agents.ts';
 import { createRegister } from '../desk/bookings.ts';
 import { ScriptedFailure } from '../desk/write-response.ts';
@@ -16,21 +16,21 @@ type Counts = { active: number; finished: number; failed: number; stopped: numbe
 type DeskOptions = { model: DeskModel; speed?: number; runs: Counts; answerMs?: number };
 
 /**
- * The harbour desk: agents of the OpenAI Agents SDK as something that `asUpstream` takes. A run that
- * needs somebody's word asks, waits, and goes on in the same message.
+ * The harbour desk: agents of the OpenAI Agents SDK as one agent. A run that needs a person's approval
+ * asks, waits, and goes on in the same message.
  */
-export function createDesk({ model, speed = 1, runs, answerMs = ANSWER_MS }: DeskOptions) {
+export function createDesk({ model, speed = 1, runs, answerMs = ANSWER_MS }: DeskOptions): Agent {
   const register = createRegister();
   const { canSearchWeb } = model;
   const pace = model.isScripted ? createPace(speed) : undefined;
-  const agent = createDeskAgents({ register, canSearchWeb, ...(pace && { pace }) });
+  const clerks = createDeskAgents({ register, canSearchWeb, ...(pace && { pace }) });
 
-  const turns = createAgentTurns({
-    agent,
+  const desk = agentsSdkAgent({
+    agent: clerks,
     RunState,
-    run: (first: typeof agent, input: never, options: { context: DeskContext; stream: true }) =>
+    run: (first: typeof clerks, input: never, options: { context: DeskContext; stream: true }) =>
       model.runnerFor(options.context).run(first, input, options),
-    options: (turn) => ({ context: toContext(turn) }),
+    options: (prompt) => ({ context: toContext(prompt) }),
     question: ({ toolName, input }, { chatKey }) => ({
       text: toQuestion(toolName, input, chatKey),
       expiresAt: Date.now() + answerMs,
@@ -48,18 +48,18 @@ export function createDesk({ model, speed = 1, runs, answerMs = ANSWER_MS }: Des
   }
 
   return {
-    waiting: turns.waiting,
+    ...desk,
     /** Counts the turn, whatever becomes of it. */
-    async *answer(turn: ChunkTurn) {
+    async *prompt(prompt) {
       let end: keyof Counts = 'stopped';
       runs.active += 1;
       try {
-        for await (const chunk of turns.answer(turn)) {
+        for await (const chunk of desk.prompt(prompt)) {
           if ('messageMetadata' in chunk) end = toEnd(chunk.messageMetadata);
           yield chunk;
         }
       } catch (error) {
-        if (!turn.signal.aborted) end = 'failed';
+        if (!prompt.signal.aborted) end = 'failed';
         throw error;
       } finally {
         runs.active -= 1;
@@ -69,7 +69,7 @@ export function createDesk({ model, speed = 1, runs, answerMs = ANSWER_MS }: Des
   };
 }
 
-function toContext({ chatKey, messages, messageId }: AgentTurn): DeskContext {
+function toContext({ chatKey, messages, messageId }: AgentPrompt): DeskContext {
   const askedId = messages.findLast(({ role }) => role === 'user')?.id ?? messageId;
   return { chatKey, askedId, answerId: messageId };
 }

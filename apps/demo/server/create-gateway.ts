@@ -1,12 +1,11 @@
 import type { UIMessage } from 'sabir';
-import { asUpstream, type ChatGateway, createChatGateway } from 'sabir/gateway';
+import { type Agent, asUpstream, type ChatGateway, createChatGateway } from 'sabir/gateway';
 import {
   OpenHarnessChatTransport,
   type OpenHarnessOptions,
   type Runtime,
 } from 'sabir/open-harness';
 import { createConversations } from './conversations.ts';
-import type { createDesk } from './create-desk.ts';
 
 /** How long running answers may go on when the server is told to leave. */
 const SHUTDOWN_MS = 2_000;
@@ -15,7 +14,7 @@ type GatewayOptions = {
   createFlow: () => Runtime;
   flowOptions: OpenHarnessOptions;
   /** What answers on the contract's route, `/api/chat`. */
-  desk: ReturnType<typeof createDesk>;
+  desk: Agent;
 };
 
 /**
@@ -29,26 +28,29 @@ export function createGateway({ createFlow, flowOptions, desk }: GatewayOptions)
   const conversations = createConversations();
 
   const flow = asUpstream(
-    (turn) => {
-      conversations.begin(turn);
+    (prompt) => {
+      conversations.begin(prompt);
       return new OpenHarnessChatTransport<UIMessage>(createFlow, flowOptions).sendMessages({
         trigger: 'submit-message',
-        chatId: turn.chatId,
+        chatId: prompt.chatId,
         messageId: undefined,
-        messages: turn.messages,
-        abortSignal: turn.signal,
+        messages: prompt.messages,
+        abortSignal: prompt.signal,
       });
     },
     { history: conversations.history },
   );
 
   const agents = asUpstream(
-    (turn) => {
-      if (turn.isRestored) conversations.goOn(turn);
-      else conversations.begin(turn);
-      return desk.answer(turn);
+    {
+      ...desk,
+      prompt(prompt) {
+        if (prompt.isRestored) conversations.goOn(prompt);
+        else conversations.begin(prompt);
+        return desk.prompt(prompt);
+      },
     },
-    { waiting: desk.waiting, history: conversations.history },
+    { history: conversations.history },
   );
 
   return createChatGateway({

@@ -42,7 +42,7 @@ async function startSessions(
   const { url, port, close } = await startSessionStack({
     ...where,
     store,
-    driver: agent.createDriver,
+    agent: agent.create,
     shutdownMs: SHUTDOWN_MS,
     authenticate: (request) => ({ id: new URL(request.url).searchParams.get('window') ?? 'page' }),
     access: (_, sessionId) => (SESSION_ID.test(sessionId) ? 'owner' : null),

@@ -41,6 +41,18 @@ describe('an agent that is a module', () => {
     expect(run.text).toBe('s1 m1 ahoy');
   });
 
+  it('may be an async generator function, or make one', async () => {
+    const answer = `async function* echo({ text }) { yield { type: 'text-delta', delta: text }; }`;
+    const one = await load(writeModule(`export default ${answer}`));
+    expect(one.about).toBe('echo, from agent.mjs: one for all sessions');
+    const made = await load(writeModule(`export default () => ${answer}`));
+    for (const { agentFor } of [one, made]) {
+      const run = runPrompt(agentFor('s'), 'ahoy');
+      await run.done;
+      expect(run.text).toBe('ahoy');
+    }
+  });
+
   it('is tried again if it could not be made', async () => {
     const module = writeModule(`
       let tries = 0;
@@ -106,6 +118,23 @@ describe('one agent for all sessions', () => {
     await shared.close();
     expect(order).toEqual(['first begins', 'first ends', 'third begins', 'third ends', 'closed']);
   });
+});
+
+it('one agent for all sessions is asked by all at once if it is concurrent', async () => {
+  const both = Promise.withResolvers<void>();
+  let running = 0;
+  const shared = shareAgent({
+    name: 'one',
+    concurrent: true,
+    async *prompt() {
+      if (++running === 2) both.resolve();
+      await both.promise;
+      yield { type: 'text-delta', delta: 'met' };
+    },
+  });
+  const runs = ['first', 'second'].map((text) => runPrompt(shared.forSession(), text));
+  await Promise.all(runs.map(({ done }) => done));
+  expect(runs.map(({ text }) => text)).toEqual(['met', 'met']);
 });
 
 describe('--agent ai-sdk', () => {

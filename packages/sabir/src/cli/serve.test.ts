@@ -230,9 +230,9 @@ describe('sabir serve', () => {
     const cwd = makeFolder();
     writeFileSync(
       join(cwd, 'stray.mjs'),
-      `export default () => ({ name: 'stray', async *prompt({ content }) {
-        Promise.reject(new RangeError(content));
-        yield { type: 'text', delta: 'still here' };
+      `export default () => ({ name: 'stray', async *prompt({ text }) {
+        Promise.reject(new RangeError(text));
+        yield { type: 'text-delta', delta: 'still here' };
       } });`,
     );
     const args = ['--agent', './stray.mjs', '--log', 'json', ...MEMORY];
@@ -253,8 +253,8 @@ describe('sabir serve', () => {
     const cwd = makeFolder();
     writeFileSync(
       join(cwd, 'broken.mjs'),
-      `export default () => ({ name: 'broken', async *prompt({ content }) {
-        setTimeout(() => { throw new Error(content); });
+      `export default () => ({ name: 'broken', async *prompt({ text }) {
+        setTimeout(() => { throw new Error(text); });
       } });`,
     );
     const args = ['--agent', './broken.mjs', '--log', 'json', ...MEMORY];
@@ -347,13 +347,13 @@ const SLOW_AGENT = `
   export default async (sessionId) => ({
     name: 'slow',
     async *prompt({ signal }) {
-      yield { type: 'text', delta: 'the beginning, ' };
+      yield { type: 'text-delta', delta: 'the beginning, ' };
       const { promise, resolve, reject } = Promise.withResolvers();
       const watcher = watch('.', () => existsSync('go-on') && resolve());
       signal.addEventListener('abort', () => reject(signal.reason));
       console.error('asked', sessionId);
       try { await promise; } finally { watcher.close(); }
-      yield { type: 'text', delta: 'the end' };
+      yield { type: 'text-delta', delta: 'the end' };
     },
   });
 `;

@@ -184,6 +184,9 @@ const runner: Target = {
   },
 };
 
+/** A generator waits for what has a `then`, for ever if it is not a promise. */
+const isSettled = (value: unknown) => typeof Object(value).then !== 'function';
+
 const agent: Target = {
   name: 'agent in a session',
   async play(random) {
@@ -194,12 +197,14 @@ const agent: Target = {
     const events: Loose[] = [];
     let asked = 0;
     async function* answer(): AsyncGenerator<Chunk> {
-      yield* frames as Chunk[];
+      yield* frames.filter(isSettled) as Chunk[];
     }
     const approving = (prompt: AgentPrompt) =>
       approveCalls(prompt, async function* (approvals) {
         if (approvals.length === 0) yield* answer();
-        else if (asked++ < 3) yield* mutateValue(approvals, mutation) as Chunk[];
+        else if (asked++ < 3) {
+          yield* [mutateValue(approvals, mutation)].flat().filter(isSettled) as Chunk[];
+        }
       });
     const hasApprovals = random.chance(0.5);
     const turn = startAgentTurn({

@@ -1,11 +1,13 @@
-import { describeUpstream } from '../../../test/upstream-conformance.ts';
+import { describeUpstream, type UpstreamRig } from '../../../test/upstream-conformance.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import type { AgentPrompt } from '../../turns/agent.ts';
 import { asUpstream } from './upstream.ts';
 
 const HELLO = ['Hello', ', ', 'world!'];
 
-describeUpstream('asUpstream', { hasConnection: false, hasHistory: false }, async () => {
+const TRAITS = { hasConnection: false, hasHistory: false };
+
+async function setUp(isSerial: boolean): Promise<UpstreamRig> {
   const gate = Promise.withResolvers<void>();
   const prompts: { text: string; user: string }[] = [];
   let running = 0;
@@ -36,14 +38,17 @@ describeUpstream('asUpstream', { hasConnection: false, hasHistory: false }, asyn
   }
 
   return {
-    upstream: asUpstream(answer),
+    upstream: asUpstream(isSerial ? { name: 'serial', prompt: answer } : answer),
     prompts: () => prompts,
     go: () => gate.resolve(),
     held: () => running,
-    isSerial: false,
+    isSerial,
     close: async () => gate.resolve(),
   };
-});
+}
+
+describeUpstream('asUpstream of a function', TRAITS, () => setUp(false));
+describeUpstream('asUpstream of an agent', TRAITS, () => setUp(true));
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

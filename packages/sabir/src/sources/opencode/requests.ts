@@ -3,7 +3,7 @@ import type { OpenCodePermission, OpenCodeQuestion } from './events.ts';
 
 export const ALLOW_ONCE = 'Allow once';
 export const ALWAYS_ALLOW = 'Always allow';
-export const DENY = 'Deny';
+const DENY = 'Deny';
 
 /** The words for each reply to a permission. */
 export const PERMISSION_ANSWERS = {
