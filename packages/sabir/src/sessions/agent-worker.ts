@@ -48,6 +48,13 @@ export function createAgentWorker(options: AgentWorkerOptions) {
     await closeAgent();
   }
 
+  function warnOfSkipped({ translator }: AgentRun): void {
+    const { unknown, malformed } = translator.stats;
+    const skipped = { ...unknown, ...malformed };
+    if (Object.keys(skipped).length === 0) return;
+    logger?.warn('an agent yielded what is no chunk', { agent: agent.name, skipped });
+  }
+
   async function follow(run: AgentRun, over: Promise<void>): Promise<void> {
     let timer: Timer | undefined;
     const tooLate = over.then(
@@ -58,6 +65,7 @@ export function createAgentWorker(options: AgentWorkerOptions) {
     );
     const how = await Promise.race([run.ended, tooLate]);
     timer?.clear();
+    warnOfSkipped(run);
     if (how === 'late') await giveUp();
     if (current === run) current = undefined;
     options.onFree();
