@@ -3,7 +3,8 @@ import { isObject } from '../core/loose.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
 import { startTimeout, type Timer } from '../core/timers.ts';
 import type { Logger } from '../core/translator.ts';
-import type { Agent } from '../turns/agent.ts';
+import { withText } from '../core/without-content.ts';
+import type { Agent, AgentFunction } from '../turns/agent.ts';
 import type { OrphanedTurn, TurnLog } from '../turns/log.ts';
 import { nameOf } from './guard.ts';
 import {
@@ -24,7 +25,7 @@ export type SessionsOptions = {
   /** Where their turns are kept. @default the store's own log */
   log?: TurnLog;
   /** Makes the agent of a session in this process, when there is something to do. @default runners answer */
-  agent?: (sessionId: string) => Agent;
+  agent?: (sessionId: string) => Agent | AgentFunction;
   clock?: Clock;
   timing?: Partial<SessionTiming & { lingerMs: number }>;
   limits?: Partial<SessionLimits>;
@@ -103,7 +104,7 @@ export function createSessions(options: SessionsOptions) {
     try {
       options.onRunnerWanted?.(sessionId);
     } catch (error) {
-      logger?.error?.('onRunnerWanted failed', { sessionId, error: nameOf(error) });
+      logger?.error?.('onRunnerWanted failed', { sessionId, error: withText(error) });
     }
   }
 
