@@ -2,7 +2,7 @@ import { SERVER_RESTARTED, TURN_TOO_LARGE } from '../core/errors.ts';
 import type { Logger } from '../core/translator.ts';
 import { withText } from '../core/without-content.ts';
 import { type AgentRun, runAgent } from '../sources/ai-sdk/agent-run.ts';
-import type { Agent, SessionEvent } from '../turns/agent.ts';
+import { type Agent, type AgentFunction, type SessionEvent, toAgent } from '../turns/agent.ts';
 import type { TurnSink } from '../turns/upstream.ts';
 import type { AgentHost } from './agent-hosts.ts';
 import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
@@ -14,7 +14,7 @@ export type LocalHost = AgentHost & { close(): Promise<void> };
 
 type LocalHostOptions = {
   sessionId: string;
-  agent: () => Agent;
+  agent: () => Agent | AgentFunction;
   timing: Pick<SessionTiming, 'questionMs' | 'stopMs'>;
   limits: Pick<SessionLimits, 'eventBytes'>;
   onReady(): void;
@@ -32,7 +32,7 @@ export function createLocalHost(options: LocalHostOptions): LocalHost {
   /** Makes the agent when it is first needed, and again for the next prompt if that failed. */
   function getWorker(): AgentWorker {
     if (worker) return worker;
-    agent = options.agent();
+    agent = toAgent(options.agent());
     const { stopMs } = timing;
     const made = { sessionId, agent, stopMs, emit: onEvent, onFree: onReady, logger };
     worker = createAgentWorker(made);

@@ -2,7 +2,7 @@ import type { AuditEvent } from '../core/audit.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import type { Logger } from '../core/translator.ts';
-import type { Agent, SessionEvent } from '../turns/agent.ts';
+import type { Agent, AgentFunction, SessionEvent } from '../turns/agent.ts';
 import type { TurnLog } from '../turns/log.ts';
 import type { TurnTiming } from '../turns/turn-options.ts';
 import type { User } from '../turns/upstream.ts';
@@ -146,7 +146,7 @@ export type SessionOptions = {
   /** Where its turns are kept. */
   log: TurnLog;
   /** Makes the agent in this process, when there is something to do. @default runners answer */
-  agent?: () => Agent;
+  agent?: () => Agent | AgentFunction;
   clock?: Clock;
   timing?: Partial<SessionTiming>;
   limits?: Partial<SessionLimits>;

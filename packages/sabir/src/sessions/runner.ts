@@ -13,7 +13,7 @@ import {
   type WebSocketConstructor,
 } from '../sources/agent-ops/socket.ts';
 import type { AgentRun } from '../sources/ai-sdk/agent-run.ts';
-import type { Agent, SessionEvent } from '../turns/agent.ts';
+import { type Agent, type AgentFunction, type SessionEvent, toAgent } from '../turns/agent.ts';
 import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
 import { createOutbox } from './outbox.ts';
 import { type RunnerCommand, type RunnerFrame, readRunnerCommand } from './runner-protocol.ts';
@@ -22,7 +22,7 @@ export type RunnerOptions = {
   sessionId: string;
   /** Where the session server is: `ws://host` or `http://host`. */
   url: string;
-  agent: Agent;
+  agent: Agent | AgentFunction;
   /** Sent as `Authorization: Bearer`. */
   token?: string | (() => string | Promise<string>);
   /** @default the platform's; the `ws` package's works too */
@@ -73,6 +73,7 @@ export class Runner implements SocketListener {
   #socket: Socket | undefined;
   #outbox = createOutbox((frame) => this.#socket?.send(frame));
   #worker: AgentWorker;
+  #needsHistory: boolean;
   #work: Work | undefined;
   #next: PromptCommand[] = [];
   #known: string[] = [];
@@ -84,7 +85,9 @@ export class Runner implements SocketListener {
   #isLeaving = false;
 
   constructor(options: RunnerOptions) {
-    const { sessionId, agent, stopMs = 5_000 } = options;
+    const { sessionId, stopMs = 5_000 } = options;
+    const agent = toAgent(options.agent);
+    this.#needsHistory = agent.needsHistory === true;
     const logger = toSafeLogger(options.logger);
     this.#options = { ...options, ...(logger && { logger }) };
     this.#worker = createAgentWorker({
@@ -207,7 +210,7 @@ export class Runner implements SocketListener {
       type: 'hello',
       turnId: this.#work?.turnId ?? null,
       known: this.#known,
-      ...(this.#options.agent.needsHistory && { needsHistory: true }),
+      ...(this.#needsHistory && { needsHistory: true }),
     };
     socket.send(hello);
     this.#outbox.sendAgain();

@@ -42,6 +42,7 @@ export type SessionOrigin = { session: string; promptId: string };
 /** The turn that runs. Until the log has begun it, `turn` is undefined. */
 type Current = { readonly prompt: PromptInfo; readonly user: User; turn?: Turn };
 
+const PROMPT_ALONE = { historyMessages: 0, historyBytes: 0 };
 const STORAGE_RETRY_MS = 1_000;
 /** How long `close` waits for a turn to be handed over or ended. */
 const LAST_WORDS_MS = 1_000;
@@ -249,18 +250,22 @@ export class SessionTurns {
       attachments,
       body,
       channel,
-      messages: hosts.needsHistory ? this.#historyOf(promptId, channel, limits) : [],
+      messages: this.#historyOf(promptId, channel, hosts.needsHistory ? limits : PROMPT_ALONE),
       ...(traceparent !== undefined && { traceparent }),
       ...(errorText && { errorText }),
     };
   }
 
-  /** What was said in the channel, up to and with the prompt. */
-  #historyOf(promptId: string, channel: Channel, limits: SessionLimits) {
-    const { historyMessages: limit, historyBytes: maxBytes } = limits;
-    const messages = this.#options.storage.messages({ channel, limit, maxBytes });
-    const at = messages.findIndex(({ id }) => id === promptId);
-    return messages.slice(0, at + 1).map(toUIMessage);
+  /** What was said in the channel, the prompt last, as far as it fits. */
+  #historyOf(
+    promptId: string,
+    channel: Channel,
+    { historyMessages: limit, historyBytes: maxBytes }: typeof PROMPT_ALONE,
+  ) {
+    const { storage } = this.#options;
+    const before = storage.messages({ channel, before: promptId, limit, maxBytes });
+    const prompt = storage.prompt(promptId) as StoredPrompt;
+    return [...before, toUserMessage(prompt, prompt.askedAt)].map(toUIMessage);
   }
 
   #storeEnd(prompt: PromptInfo, { message, outcome }: FinishedTurn): void {

@@ -2,7 +2,13 @@ import type { OnAudit } from '../../core/audit.ts';
 import type { MetricRegistry } from '../../core/metrics.ts';
 import type { Logger } from '../../core/translator.ts';
 import type { Cors, Role } from '../../gateway/index.ts';
-import type { Agent, SessionLimits, SessionStore, SessionTiming } from '../../sessions/index.ts';
+import type {
+  Agent,
+  AgentFunction,
+  SessionLimits,
+  SessionStore,
+  SessionTiming,
+} from '../../sessions/index.ts';
 import type { TurnLog } from '../../turns/log.ts';
 import type { User } from '../../turns/upstream.ts';
 
@@ -15,7 +21,7 @@ export type SessionServerOptions = {
   /** Where their turns are kept. @default the store's own log */
   log?: TurnLog;
   /** Makes the agent of a session in this process, when there is something to do. @default runners answer */
-  agent?(sessionId: string): Agent;
+  agent?(sessionId: string): Agent | AgentFunction;
   /** The user of a request; null answers 401. The gateway's own function can be used. */
   authenticate(request: Request): Promise<User | null> | User | null;
   /**

@@ -8,7 +8,7 @@ import {
   createChatGateway,
   type Role,
 } from '../../gateway/index.ts';
-import type { Agent, SessionStore } from '../../sessions/index.ts';
+import type { Agent, AgentFunction, SessionStore } from '../../sessions/index.ts';
 import type { User } from '../../turns/upstream.ts';
 import { isLoopback, refuseRebound } from './loopback.ts';
 import { watchProcess } from './process-metrics.ts';
@@ -26,13 +26,15 @@ export type SessionStackOptions = {
   host?: string;
   store: SessionStore;
   /** Makes the agent of a session, when there is something to do. */
-  agent(sessionId: string): Agent;
+  agent(sessionId: string): Agent | AgentFunction;
   /** Who asks. Default: everybody who can reach the port is the same person, `local`. */
   authenticate?(request: Request): Promise<User | null> | User | null;
   /** What they may do in a session. Default: whoever is let in is an owner. */
   access?(user: User, sessionId: string): Promise<Role | null> | Role | null;
   /** Whether this may be the runner of a session, instead of the agent in this process. Default: no runner is admitted. */
   admitRunner?(request: Request, sessionId: string): Promise<boolean> | boolean;
+  /** For whom a gateway elsewhere has connected, by what it proves. Default: no gateway is admitted. */
+  admitGateway?: SessionServerOptions['admitGateway'];
   /** Asked before the gateway: for what it gives nothing, the gateway answers. */
   fetch?(request: Request, info: RequestInfo): Response | undefined | Promise<Response | undefined>;
   /** What else the gateway is to know. */
@@ -70,7 +72,8 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
   const isForThisMachine = !options.authenticate && isLoopback(host);
   // Everybody who can reach the port is the same person.
   const anybody = (request: Request) => (isForThisMachine && refuseRebound(request) ? null : LOCAL);
-  const { authenticate = anybody, access = () => 'owner' as const, admitRunner } = options;
+  const { authenticate = anybody, access = () => 'owner' as const } = options;
+  const { admitRunner, admitGateway } = options;
   const metrics = options.gateway?.metrics ?? createMetricRegistry();
   const { errorText } = options.gateway ?? {};
 
@@ -82,6 +85,7 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
     authenticate,
     access,
     ...(admitRunner && { admitRunner }),
+    ...(admitGateway && { admitGateway }),
     ...(errorText && { errorText: (error) => errorText(error) }),
     ...(logger && { logger }),
   });
