@@ -1,6 +1,6 @@
 /**
- * What a session server costs: its own socket against the gateway in front of it, SQLite against
- * memory, and what a session holds that nobody is in. The stack is one process, this is its client.
+ * What a session costs: from its agent to a viewer against a bare pipe, SQLite against memory, and what a session holds
+ * while it is idle. The stack is one process, this is its client.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,9 +16,14 @@ const ROUNDS = 7;
 const BURST = sized(20_000, 500);
 const PACED = sized(1_000, 50);
 const PER_SECOND = 500;
-const IDLE = sized(200, 10);
+/** Idle sessions with one past turn each, and the turns that warm the process up before they are counted. */
+const IDLE = sized(3_000, 10);
+const WARM = sized(1_500, 10);
+const AT_ONCE = sized(100, 10);
+/** Before sessions kept their turns in the log: with a runner, and through two loopback sockets. */
+const OLD = { residentKb: '132 to 210', addedMs: 0.31 };
 
-type Stack = { child: ChildProcess; port: number };
+type Stack = { child: ChildProcess; port: number; pipePort: number };
 type OnDelta = (delta: string) => void;
 type Latency = { p50: number; p99: number };
 
@@ -28,17 +33,32 @@ async function start(file?: string): Promise<Stack> {
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-  return { child, port };
+  const [ports] = (await once(child, 'message')) as [Omit<Stack, 'child'>];
+  return { child, ...ports };
 }
 
-async function heapOf({ child }: Stack): Promise<number> {
+async function memoryOf({ child }: Stack): Promise<NodeJS.MemoryUsage> {
   const answer = once(child, 'message');
   child.send('memory');
-  return (await answer)[0].heapUsed;
+  return (await answer)[0];
 }
 
-/** On the session's own socket. */
+/** One turn in each of so many sessions. */
+async function visit(stack: Stack, sessions: string[]): Promise<void> {
+  for (let at = 0; at < sessions.length; at += AT_ONCE) {
+    const some = sessions.slice(at, at + AT_ONCE);
+    await Promise.all(
+      some.map((name) => readThroughGateway(stack, 'burst-10', () => undefined, name)),
+    );
+  }
+}
+
+/** From the agent with nothing in between. */
+function readPipe({ pipePort }: Stack, content: string, onDelta: OnDelta): Promise<void> {
+  return readSse(pipePort, '/', ({ delta }) => onDelta(delta ?? ''), content);
+}
+
+/** On the session's V2 socket. */
 async function readDirectly({ port }: Stack, content: string, onDelta: OnDelta): Promise<void> {
   const url = `ws://127.0.0.1:${port}/api/sessions/direct/ws?role=client&dialect=v2&messages=0`;
   const socket = new WebSocket(url, { perMessageDeflate: false });
@@ -104,27 +124,33 @@ export async function bench(): Promise<Report> {
     const times = await interleaveAsync(
       ROUNDS,
       {
+        pipe: () => latency((on) => readPipe(kept, paced, on)),
         direct: () => latency((on) => readDirectly(kept, paced, on)),
         gateway: () => latency((on) => readThroughGateway(kept, paced, on)),
       },
       1,
     );
     const added = (key: keyof Latency) =>
-      median(times.gateway.map((value, i) => value[key] - (times.direct[i]?.[key] ?? 0)));
-    const before = await heapOf(kept);
-    await Promise.all(
-      Array.from({ length: IDLE }, (_, i) =>
-        readThroughGateway(kept, 'burst-10', () => undefined, `idle-${i}`),
-      ),
+      median(times.gateway.map((value, i) => value[key] - (times.pipe[i]?.[key] ?? 0)));
+    await visit(
+      kept,
+      Array.from({ length: WARM }, (_, i) => `warm-${i % AT_ONCE}`),
     );
-    const perSession = ((await heapOf(kept)) - before) / IDLE;
+    const before = await memoryOf(kept);
+    await visit(
+      kept,
+      Array.from({ length: IDLE }, (_, i) => `idle-${i}`),
+    );
+    const after = await memoryOf(kept);
+    const perSession = (key: 'rss' | 'heapUsed') => (after[key] - before[key]) / IDLE / 1024;
     const perSecond = (values: number[]) => `${Math.round(median(values) / 1000)} k deltas/s`;
     const both = (values: Latency[]) =>
       `p50 ${median(values.map(({ p50 }) => p50)).toFixed(3)}, p99 ${median(values.map(({ p99 }) => p99)).toFixed(3)} ms`;
     return {
       name: 'session',
       bars: [
-        atMost(`${PER_SECOND}/s: added by the gateway, ms, p50`, added('p50'), 5),
+        atMost(`${PER_SECOND}/s: added from agent to viewer, ms, p50`, added('p50'), 0.15),
+        atMost(`${IDLE} idle sessions, KB resident each`, perSession('rss'), 60),
         atMost('SQLite: times what it takes in memory', ratio(rates.memory, rates.direct), 2),
       ],
       figures: {
@@ -133,10 +159,11 @@ export async function bench(): Promise<Report> {
         'the same, kept in memory': perSecond(rates.memory),
         'the same, through the gateway': perSecond(rates.gateway),
         'the gateway: times the socket': ratio(rates.gateway, rates.direct).toFixed(2),
-        [`${PER_SECOND}/s on the socket, from the agent on`]: both(times.direct),
-        [`${PER_SECOND}/s through the gateway`]: both(times.gateway),
-        'added by the gateway': `p50 ${added('p50').toFixed(3)}, p99 ${added('p99').toFixed(3)} ms`,
-        'an idle session with its runner': `${(perSession / 1024).toFixed(1)} KB of heap`,
+        [`${PER_SECOND}/s through a bare pipe`]: both(times.pipe),
+        [`${PER_SECOND}/s on the session’s V2 socket`]: both(times.direct),
+        [`${PER_SECOND}/s through session and gateway`]: both(times.gateway),
+        'added to the pipe': `p50 ${added('p50').toFixed(3)}, p99 ${added('p99').toFixed(3)} ms (p50 before: ${OLD.addedMs})`,
+        'an idle session': `${perSession('rss').toFixed(1)} KB resident (before: ${OLD.residentKb}), ${perSession('heapUsed').toFixed(1)} KB of heap`,
       },
     };
   } finally {

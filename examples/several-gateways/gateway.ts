@@ -5,10 +5,10 @@
  *     SESSIONS_SECRET=… node several-gateways/gateway.ts
  */
 import { createClient } from 'redis';
-import { agentOpsUpstream } from 'sabir/agent-ops';
 import { createChatGateway } from 'sabir/gateway';
 import { serve } from 'sabir/node';
 import { redisTurnLog } from 'sabir/redis';
+import { sessionServerUpstream } from 'sabir/session';
 
 const { REDIS_URL = 'redis://localhost:6379', SESSIONS_URL = 'http://localhost:3007' } =
   process.env;
@@ -21,10 +21,9 @@ const log = redisTurnLog({ client, leaseMs: Number(LEASE_MS) });
 
 const gateway = createChatGateway({
   log,
-  upstream: agentOpsUpstream({
+  upstream: sessionServerUpstream({
     url: SESSIONS_URL,
-    isSessionServer: true,
-    // The gateways are trusted: they say who it is. So another one can go on with a turn of theirs.
+    // The session server trusts the gateways, which name the user: so another gateway can continue a turn of theirs.
     token: ({ id }) => `${SESSIONS_SECRET}.${id}`,
   }),
   // jwtAuth({ secret }) lets in whoever has a token; here everybody is who they say they are.

@@ -22,8 +22,8 @@ const ferryman: Agent = {
   },
 };
 
-/** `Bearer SECRET.USER`, from a gateway. */
-function authenticate({ headers }: Request) {
+/** The user of `Bearer SECRET.USER`, which a gateway sends. */
+function userOf({ headers }: Request) {
   const [, secret = '', id] =
     /^Bearer ([^.]*)\.(.+)$/.exec(headers.get('authorization') ?? '') ?? [];
   const [given, known] = [Buffer.from(secret), Buffer.from(SESSIONS_SECRET)];
@@ -35,7 +35,12 @@ const stack = await startSessionStack({
   host: HOST,
   store: sqliteSessionStore({ file: DATABASE }),
   agent: () => ferryman,
-  authenticate,
+  // All people come through the gateways.
+  authenticate: () => null,
+  admitGateway(request) {
+    const user = userOf(request);
+    return user && { user, role: 'collaborator' };
+  },
 });
 console.log(`Listening on http://localhost:${stack.port}`);
 process.once('SIGTERM', () => stack.close());
