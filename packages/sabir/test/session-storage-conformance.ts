@@ -3,18 +3,20 @@
  * and each method. Rigs that can be reopened are, between writing and reading.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SessionStore, TurnChanges } from '../src/sessions/storage.ts';
+import type { PromptChanges, PromptKey, SessionStore } from '../src/sessions/storage.ts';
 import {
   type Bench,
   CHANNEL,
   idsOf,
+  infoOf,
   message,
   OTHER_CHANNEL,
   participant,
-  question,
+  prompt,
+  promptIdsOf,
   type SetUpSessionStore,
-  turn,
-  turnIdsOf,
+  says,
+  sessionIdsOf,
 } from './session-storage-helpers.ts';
 import { describeAgreement } from './session-storage-model.ts';
 import { describeSessions } from './session-storage-sessions.ts';
@@ -46,9 +48,9 @@ export function describeSessionStore(name: string, setUp: SetUpSessionStore): vo
       for (const store of opened.splice(0)) store.close();
     });
     describe('keeps messages', () => describeMessages(start));
-    describe('keeps turns', () => describeTurns(start));
-    describe('keeps events', () => describeEvents(start));
-    describe('keeps questions, participants and values', () => describeTheRest(start));
+    describe('keeps prompts', () => describePrompts(start));
+    describe('keeps participants', () => describeParticipants(start));
+    describe('counts bytes', () => describeBytes(start));
     describe('keeps whatever it is given', () => describeAnyJson(start));
     describe('keeps all of a transaction or nothing', () => describeTransactions(start));
     describe('keeps many sessions', () => describeSessions(start));
@@ -59,20 +61,35 @@ export function describeSessionStore(name: string, setUp: SetUpSessionStore): vo
 function describeMessages(start: () => Bench): void {
   it('in the order they were added, whatever their ids and times', () => {
     const bench = start();
-    for (const id of ['b', 'c', 'a']) {
-      expect(bench.writing().addMessage(message(id, { createdAt: id.charCodeAt(0) }))).toBe(true);
-    }
     const added = ['b', 'c', 'a'].map((id) => message(id, { createdAt: id.charCodeAt(0) }));
+    for (const one of added) expect(bench.writing().addMessage(one)).toBe(true);
     expect(bench.reading().messages()).toEqual(added);
+  });
+
+  it('with all of their fields', () => {
+    const bench = start();
+    const question = message('q', { authorId: 'ada', authorName: 'Ada' });
+    const answer = message('a', {
+      role: 'assistant',
+      promptId: 'q',
+      metadata: { outcome: 'finished', usage: { inputTokens: 1 } },
+      parts: [
+        ...says('Hello'),
+        { type: 'file', mediaType: 'text/plain', url: 'data:,x', filename: 'x.txt' },
+        { type: 'data-note', id: 'n', data: { deep: [null, 1.5] } },
+      ],
+    });
+    for (const one of [question, answer]) bench.writing().addMessage(one);
+    expect(bench.reading().messages()).toEqual([question, answer]);
   });
 
   it('once: the same id again is refused and changes nothing', () => {
     const bench = start();
-    bench.writing().addMessage(message('a', { content: 'first' }));
+    bench.writing().addMessage(message('a', { parts: says('first') }));
     bench.writing('other').addMessage(message('x'));
-    expect(bench.writing().addMessage(message('a', { content: 'second' }))).toBe(false);
-    expect(bench.reading().messages()).toEqual([message('a', { content: 'first' })]);
-    expect(bench.store().list()[0]?.sessionId).toBe('other');
+    expect(bench.writing().addMessage(message('a', { parts: says('second') }))).toBe(false);
+    expect(bench.reading().messages()).toEqual([message('a', { parts: says('first') })]);
+    expect(sessionIdsOf(bench.store())[0]).toBe('other');
   });
 
   it('and gives the last so many, the oldest first', () => {
@@ -87,8 +104,8 @@ function describeMessages(start: () => Bench): void {
 
   it('and gives the latest that fit, in bytes of UTF-8, and none behind one that does not', () => {
     const bench = start();
-    const sizes = ['x', 'é'.repeat(1_000), 'x'.repeat(10), 'x'].map((content, index) => {
-      const added = message(`m${index}`, { content });
+    const sizes = ['x', 'é'.repeat(1_000), 'x'.repeat(10), 'x'].map((text, index) => {
+      const added = message(`m${index}`, { parts: says(text) });
       bench.writing().addMessage(added);
       return Buffer.byteLength(JSON.stringify(added));
     });
@@ -108,11 +125,9 @@ function describeMessages(start: () => Bench): void {
     for (const id of ['a', 'b', 'c']) bench.writing().addMessage(message(id));
     bench.writing().addMessage(message('d', OTHER_CHANNEL));
     const session = bench.reading();
+    const latest = { before: 'd', channel: CHANNEL, limit: 2 };
     expect(idsOf(session.messages({ before: 'c' }))).toEqual(['a', 'b']);
-    expect(idsOf(session.messages({ before: 'd', channel: CHANNEL, limit: 2 }))).toEqual([
-      'b',
-      'c',
-    ]);
+    expect(idsOf(session.messages(latest))).toEqual(['b', 'c']);
     expect(idsOf(session.messages({ before: 'a' }))).toEqual([]);
     expect(session.messages({ before: 'nobody' })).toEqual([]);
   });
@@ -138,219 +153,158 @@ function describeMessages(start: () => Bench): void {
     bench.writing().addMessage(message('c', OTHER_CHANNEL));
     expect(bench.reading().channels()).toEqual([OTHER_CHANNEL, CHANNEL]);
   });
-
-  it('that are in no channel, and then in none of them', () => {
-    const bench = start();
-    const { channelType: _, channelId: __, ...lone } = message('a');
-    bench.writing().addMessage(lone);
-    const session = bench.reading();
-    expect(session.messages()).toEqual([lone]);
-    expect(session.channels()).toEqual([]);
-    expect(session.messages({ channel: CHANNEL })).toEqual([]);
-  });
 }
 
-function describeTurns(start: () => Bench): void {
-  it('and finds them by their id and by their prompt', () => {
-    const bench = start();
-    const whole = turn('t1', {
-      attachments: [{ type: 'file', mime: 'text/plain', url: 'data:,x', filename: 'x.txt' }],
-      model: 'm',
-      authorName: 'Ada',
-    });
-    expect(bench.writing().addTurn(whole)).toBe(true);
-    const session = bench.reading();
-    const { content: _, attachments: __, ...info } = whole;
-    expect(session.turn('t1')).toEqual(whole);
-    expect(session.turnInfo('t1')).toEqual(info);
-    expect(session.turnOfPrompt('p-t1')).toEqual(info);
-    expect(session.turn('p-t1')).toBeUndefined();
-    expect(session.turnOfPrompt('t1')).toBeUndefined();
+function describePrompts(start: () => Bench): void {
+  const whole = prompt('p', {
+    attachments: [{ mediaType: 'text/plain', url: 'data:,x', filename: 'x.txt' }],
+    body: { model: 'm', nested: { list: [1, null] } },
+    authorName: 'Ada',
+    traceparent: '00-1-2-01',
   });
 
-  it('once: the same turn id or prompt id again is refused and changes nothing', () => {
+  it('and finds them by each of their ids, whole or without text and files', () => {
     const bench = start();
-    bench.writing().addTurn(turn('t1'));
-    bench.writing('other').addMessage(message('x'));
-    expect(bench.writing().addTurn(turn('t1', { promptId: 'p-new' }))).toBe(false);
-    expect(bench.writing().addTurn(turn('t-new', { promptId: 'p-t1' }))).toBe(false);
+    expect(bench.writing().addPrompt(whole)).toBe(true);
     const session = bench.reading();
-    expect(turnIdsOf(session.openTurns())).toEqual(['t1']);
-    expect(session.turnOfPrompt('p-new')).toBeUndefined();
-    expect(session.turn('t-new')).toBeUndefined();
-    expect(bench.store().list()[0]?.sessionId).toBe('other');
+    expect(session.prompt('p')).toEqual(whole);
+    const ids = { promptId: 'p', turnId: 't-p', messageId: 'm-p' };
+    const keys = Object.keys(ids) as PromptKey[];
+    for (const key of keys) {
+      expect(session.promptInfo(key, ids[key])).toEqual(infoOf(whole));
+      for (const other of keys) {
+        if (other !== key) expect(session.promptInfo(key, ids[other])).toBeUndefined();
+      }
+    }
+    for (const id of ['t-p', 'm-p', '']) expect(session.prompt(id)).toBeUndefined();
   });
 
-  it('with what became of them; what is not said stays', () => {
+  it.each<PromptKey>(['promptId', 'turnId', 'messageId'])(
+    'once: the same %s again is refused and changes nothing',
+    (key) => {
+      const bench = start();
+      bench.writing().addPrompt(whole);
+      bench.writing('other').addMessage(message('x'));
+      const again = prompt('new', { [key]: whole[key], text: 'again' });
+      expect(bench.writing().addPrompt(again)).toBe(false);
+      const session = bench.reading();
+      expect(promptIdsOf(session.openPrompts())).toEqual(['p']);
+      expect(session.prompt('p')).toEqual(whole);
+      for (const one of ['promptId', 'turnId', 'messageId'] as const) {
+        if (one !== key) expect(session.promptInfo(one, again[one])).toBeUndefined();
+      }
+      expect(sessionIdsOf(bench.store())[0]).toBe('other');
+    },
+  );
+
+  it('with what became of them; what is not named in a change stays', () => {
     const bench = start();
-    bench.writing().addTurn(turn('t1'));
-    bench.writing().addTurn(turn('t2'));
-    bench.writing().updateTurn('t1', { status: 'running', startedAt: 5 });
-    bench.writing().updateTurn('t1', { status: 'ended', endedAt: 0, reason: 'error', error: '' });
-    bench.writing().updateTurn('t1', {});
-    bench.writing().updateTurn('t1', { startedAt: undefined } as unknown as TurnChanges);
+    bench.writing().addPrompt(whole);
+    bench.writing().addPrompt(prompt('q'));
+    const update = (changes: PromptChanges) => bench.writing().updatePrompt('p', changes);
+    update({ status: 'running', startedAt: 5.5, runnerId: 'r1' });
+    update({ runnerId: 'r2' });
+    update({ status: 'ended', endedAt: 0, outcome: 'failed', error: '' });
+    update({});
+    update({ startedAt: undefined, error: undefined } as unknown as PromptChanges);
     const ended = {
-      status: 'ended',
-      startedAt: 5,
-      endedAt: 0,
-      reason: 'error',
-      error: '',
+      ...{ status: 'ended', startedAt: 5.5, endedAt: 0 },
+      ...{ outcome: 'failed', error: '', runnerId: 'r2' },
     } as const;
     const session = bench.reading();
-    expect(session.turn('t1')).toEqual(turn('t1', ended));
-    expect(session.turnOfPrompt('p-t1')).toMatchObject(ended);
-    expect(session.turn('t2')).toEqual(turn('t2'));
+    expect(session.prompt('p')).toEqual({ ...whole, ...ended });
+    expect(session.promptInfo('turnId', 't-p')).toEqual({ ...infoOf(whole), ...ended });
+    expect(session.prompt('q')).toEqual(prompt('q'));
+  });
+
+  it('with what had become of them when they were added', () => {
+    const bench = start();
+    const ended = prompt('p', {
+      ...{ status: 'ended', startedAt: 1, endedAt: 2 },
+      ...{ outcome: 'stopped', error: 'x', runnerId: 'r' },
+    });
+    bench.writing().addPrompt(ended);
+    expect(bench.reading().prompt('p')).toEqual(ended);
+    expect(bench.reading().openPrompts()).toEqual([]);
   });
 
   it('and changes nothing of one that is not there', () => {
     const bench = start();
-    bench.writing().updateTurn('t1', { status: 'running' });
-    expect(bench.reading().turn('t1')).toBeUndefined();
+    bench.writing().updatePrompt('p', { status: 'running' });
+    expect(bench.reading().prompt('p')).toBeUndefined();
     expect(bench.store().list()).toEqual([]);
   });
 
   it('and tells which are open: what runs, then what waits, as it was added', () => {
     const bench = start();
     for (const id of ['d', 'c', 'b', 'a']) {
-      bench.writing().addTurn(turn(id, { askedAt: id.charCodeAt(0) }));
+      bench.writing().addPrompt(prompt(id, { askedAt: id.charCodeAt(0) }));
     }
-    bench.writing().updateTurn('b', { status: 'running' });
-    bench.writing().updateTurn('c', { status: 'ended', endedAt: 1, reason: 'withdrawn' });
-    expect(turnIdsOf(bench.reading().openTurns())).toEqual(['b', 'd', 'a']);
+    bench.writing().updatePrompt('b', { status: 'running' });
+    bench.writing().updatePrompt('c', { status: 'ended', endedAt: 1, outcome: 'withdrawn' });
+    const open = bench.reading().openPrompts();
+    expect(promptIdsOf(open)).toEqual(['b', 'd', 'a']);
+    expect(open[1]).toEqual(infoOf(prompt('d', { askedAt: 100 })));
+  });
+
+  it('apart from messages: the same id can be both', () => {
+    const bench = start();
+    bench.writing().addPrompt(whole);
+    expect(bench.writing().addMessage(message('p'))).toBe(true);
+    const session = bench.reading();
+    expect([idsOf(session.messages()), session.prompt('p')]).toEqual([['p'], whole]);
   });
 }
 
-function describeEvents(start: () => Bench): void {
-  it('each entry as it was appended, from where it is asked', () => {
-    const bench = start();
-    bench.writing().addTurn(turn('t1'));
-    bench.writing().addTurn(turn('t2'));
-    bench.writing().appendEvents('t1', 1, '{"seq":1}');
-    bench.writing().appendEvents('t2', 1, '{"other":1}');
-    bench.writing().appendEvents('t1', 4, '{"seq":2},{"seq":3},{"seq":4}');
-    bench.writing().appendEvents('t1', 10, '{"seq":"to 10"}');
-    const session = bench.reading();
-    const [first, second, third] = [
-      '{"seq":1}',
-      '{"seq":2},{"seq":3},{"seq":4}',
-      '{"seq":"to 10"}',
-    ];
-    expect(session.events('t1', 0)).toEqual([first, second, third]);
-    expect(session.events('t1', 1)).toEqual([second, third]);
-    // It has some before and some after.
-    expect(session.events('t1', 3)).toEqual([second, third]);
-    expect(session.events('t1', 4)).toEqual([third]);
-    expect(session.events('t1', 10)).toEqual([]);
-    expect(session.events('t3', 0)).toEqual([]);
-  });
-
-  it('as many as fit, but always one', () => {
-    const bench = start();
-    bench.writing().addTurn(turn('t1'));
-    for (const seq of [1, 2, 3]) bench.writing().appendEvents('t1', seq, '"éé"');
-    const session = bench.reading();
-    expect(session.events('t1', 0, 0)).toHaveLength(1);
-    expect(session.events('t1', 0, 11)).toHaveLength(1);
-    expect(session.events('t1', 0, 12)).toHaveLength(2);
-    expect(session.events('t1', 1, 18)).toHaveLength(2);
-  });
-
-  it('of the last turns that ended as far as they fit', () => {
-    const bench = start();
-    for (const [endedAt, id] of ['a', 'b', 'c'].entries()) {
-      bench.writing().addTurn(turn(id));
-      bench.writing().appendEvents(id, 1, '"1234"');
-      bench.writing().updateTurn(id, { status: 'ended', endedAt });
-    }
-    bench.writing().trimEvents(3, 12);
-    const left = ['a', 'b', 'c'].filter((id) => bench.reading().events(id, 0).length > 0);
-    expect(left).toEqual(['b', 'c']);
-    bench.writing().trimEvents(3, 5);
-    expect(bench.reading().events('c', 0)).toEqual([]);
-  });
-
-  it('of turns that are there, in their order', () => {
-    const bench = start();
-    bench.writing().appendEvents('t1', 1, '{}');
-    bench.writing().addTurn(turn('t1'));
-    expect(bench.writing().events('t1', 0)).toEqual([]);
-    bench.writing().appendEvents('t1', 2, '"two"');
-    for (const late of [2, 1]) {
-      expect(() => bench.writing().appendEvents('t1', late, '{}')).toThrow(/out of order/);
-    }
-    expect(bench.reading().events('t1', 0)).toEqual(['"two"']);
-  });
-
-  it('of the last turns that ended, and of all that have not', () => {
-    const bench = start();
-    const ends = { a: 30, b: 10, c: 20, d: 20 };
-    for (const id of ['a', 'b', 'c', 'd', 'running', 'queued']) {
-      bench.writing().addTurn(turn(id));
-      bench.writing().appendEvents(id, 1, `"${id}"`);
-    }
-    bench.writing().updateTurn('running', { status: 'running' });
-    for (const [id, endedAt] of Object.entries(ends)) {
-      bench.writing().updateTurn(id, { status: 'ended', endedAt });
-    }
-    const left = () =>
-      ['a', 'b', 'c', 'd', 'running', 'queued'].filter(
-        (id) => bench.reading().events(id, 0).length > 0,
-      );
-    bench.writing().trimEvents(4);
-    expect(left()).toEqual(['a', 'b', 'c', 'd', 'running', 'queued']);
-    bench.writing().trimEvents(2);
-    expect(left()).toEqual(['a', 'd', 'running', 'queued']);
-    bench.writing().trimEvents(0);
-    expect(left()).toEqual(['running', 'queued']);
-    expect(bench.reading().turn('a')).toEqual(turn('a', { status: 'ended', endedAt: 30 }));
-  });
-}
-
-function describeTheRest(start: () => Bench): void {
-  it('a question as it was saved last, in its first place', () => {
-    const bench = start();
-    for (const id of ['q2', 'q1', 'q3']) bench.writing().saveQuestion(question(id));
-    bench.writing().saveQuestion(question('q3', { turnId: 't2' }));
-    bench.writing().saveQuestion(question('q1', { status: 'answered', answer: false }));
-    bench.writing().saveQuestion(question('q2', { expiresAt: 7 }));
-    const session = bench.reading();
-    const [first, second] = [
-      question('q2', { expiresAt: 7 }),
-      question('q1', { status: 'answered', answer: false }),
-    ];
-    const third = question('q3', { turnId: 't2' });
-    expect(session.question('q1')).toEqual(second);
-    expect(session.question('q4')).toBeUndefined();
-    expect(session.openQuestions()).toEqual([first, third]);
-    expect(session.questionsOf('t1')).toEqual([first, second]);
-    expect(session.questionsOf('t2')).toEqual([third]);
-    expect(session.questionsOf('t3')).toEqual([]);
-  });
-
-  it('a participant as saved last, in its first place', () => {
+function describeParticipants(start: () => Bench): void {
+  it('as they were saved last, in the order they were first saved', () => {
     const bench = start();
     for (const id of ['b', 'a']) bench.writing().saveParticipant(participant(id));
-    bench
-      .writing()
-      .saveParticipant(participant('b', { name: 'Bea', role: 'owner', lastSeenAt: 9 }));
-    const session = bench.reading();
     const bea = participant('b', { name: 'Bea', role: 'owner', lastSeenAt: 9 });
+    bench.writing().saveParticipant(bea);
+    const session = bench.reading();
     expect(session.participant('b')).toEqual(bea);
     expect(session.participant('c')).toBeUndefined();
     expect(session.participants()).toEqual([bea, participant('a')]);
   });
+}
 
-  it('a value as it was set last', () => {
+function describeBytes(start: () => Bench): void {
+  const sizeOf = (value: object) => Buffer.byteLength(JSON.stringify(value));
+
+  it('of messages and prompts as JSON in UTF-8, also when a prompt has changed since', () => {
     const bench = start();
-    expect(bench.writing().get('k')).toBeUndefined();
-    bench.writing().set('k', '1');
-    bench.writing().set('k', '');
-    bench.writing().set('other', '2');
-    const session = bench.reading();
-    expect([session.get('k'), session.get('other'), session.get('none')]).toEqual([
-      '',
-      '2',
-      undefined,
-    ]);
+    expect(bench.writing().bytes()).toBe(0);
+    const [asked, told] = [prompt('é', { text: '漢字 👩' }), message('👩', { parts: says('é') })];
+    bench.writing().addPrompt(asked);
+    expect(bench.writing().bytes()).toBe(sizeOf(asked));
+    bench.writing().addMessage(told);
+    bench.writing().updatePrompt('é', { status: 'ended', error: 'x'.repeat(100) });
+    bench.writing().saveParticipant(participant('p'));
+    expect(bench.reading().bytes()).toBe(sizeOf(asked) + sizeOf(told));
+  });
+
+  it('of what is kept only: neither what was refused nor other sessions count', () => {
+    const bench = start();
+    bench.writing().addPrompt(prompt('p'));
+    bench.writing().addMessage(message('m'));
+    const before = bench.writing().bytes();
+    bench.writing().addPrompt(prompt('p', { text: 'x'.repeat(1_000) }));
+    bench.writing().addMessage(message('m', { parts: says('x'.repeat(1_000)) }));
+    bench.writing('other').addMessage(message('m', { parts: says('x'.repeat(1_000)) }));
+    expect(bench.reading().bytes()).toBe(before);
+    expect(bench.store().open('never written to').bytes()).toBe(0);
+  });
+
+  it('of all sessions, about', () => {
+    const bench = start();
+    const before = bench.store().storedBytes();
+    for (const id of ['a', 'b']) {
+      bench.writing(id).addMessage(message('m', { parts: says('x'.repeat(100_000)) }));
+    }
+    bench.reading();
+    const grown = bench.store().storedBytes() - before;
+    expect(grown).toBeGreaterThan(190_000);
+    expect(grown).toBeLessThan(300_000);
   });
 }

@@ -1,10 +1,10 @@
+import type { UIMessagePart } from '../src/core/message.ts';
 import type {
   Participant,
+  PromptInfo,
   SessionStore,
   StoredMessage,
-  StoredQuestion,
-  StoredTurn,
-  TurnInfo,
+  StoredPrompt,
 } from '../src/sessions/storage.ts';
 
 type SessionStoreRig = {
@@ -25,42 +25,38 @@ export type Bench = {
 export const CHANNEL = { channelType: 'web', channelId: 'default' };
 export const OTHER_CHANNEL = { channelType: 'web', channelId: 'other' };
 
+export const says = (text: string): UIMessagePart[] => [{ type: 'text', text }];
+
 export function message(id: string, fields: Partial<StoredMessage> = {}): StoredMessage {
   return {
     id,
     role: 'user',
-    content: `says ${id}`,
-    createdAt: 1_700_000_000,
+    parts: says(`says ${id}`),
+    createdAt: 1_700_000_000_000,
     ...CHANNEL,
     ...fields,
   };
 }
 
-/** Its prompt has the id `p-…`. */
-export function turn(turnId: string, fields: Partial<StoredTurn> = {}): StoredTurn {
+/** Its turn has the id `t-…`, and its answer's message the id `m-…`. */
+export function prompt(promptId: string, fields: Partial<StoredPrompt> = {}): StoredPrompt {
   return {
     ...CHANNEL,
-    turnId,
-    promptId: `p-${turnId}`,
+    promptId,
+    turnId: `t-${promptId}`,
+    messageId: `m-${promptId}`,
     status: 'queued',
-    content: `asks ${turnId}`,
+    text: `asks ${promptId}`,
     attachments: [],
+    body: {},
     authorId: 'ada',
     askedAt: 1_700_000_000_000,
     ...fields,
   };
 }
 
-export function question(questionId: string, fields: Partial<StoredQuestion> = {}): StoredQuestion {
-  return {
-    askedAs: questionId,
-    questionId,
-    turnId: 't1',
-    status: 'open',
-    event: { type: 'question', questionId, text: 'Really?' },
-    expiresAt: 1_700_000_060_000,
-    ...fields,
-  };
+export function infoOf({ text: _, attachments: __, body: ___, ...info }: StoredPrompt): PromptInfo {
+  return info;
 }
 
 export function participant(id: string, fields: Partial<Participant> = {}): Participant {
@@ -68,4 +64,5 @@ export function participant(id: string, fields: Partial<Participant> = {}): Part
 }
 
 export const idsOf = (messages: StoredMessage[]) => messages.map(({ id }) => id);
-export const turnIdsOf = (turns: TurnInfo[]) => turns.map(({ turnId }) => turnId);
+export const promptIdsOf = (prompts: PromptInfo[]) => prompts.map(({ promptId }) => promptId);
+export const sessionIdsOf = (store: SessionStore) => store.list().map(({ sessionId }) => sessionId);

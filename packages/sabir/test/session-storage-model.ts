@@ -3,32 +3,29 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type {
   Participant,
+  PromptChanges,
   SessionStorage,
   SessionStore,
   StoredMessage,
-  StoredQuestion,
-  StoredTurn,
-  TurnChanges,
+  StoredPrompt,
 } from '../src/sessions/storage.ts';
 import {
   type Bench,
   CHANNEL,
+  infoOf,
   message,
   OTHER_CHANNEL,
   participant,
-  question,
-  turn,
+  prompt,
+  says,
+  sessionIdsOf,
 } from './session-storage-helpers.ts';
 
 type SingleStep =
   | { do: 'addMessage'; message: StoredMessage }
-  | { do: 'addTurn'; turn: StoredTurn }
-  | { do: 'updateTurn'; turnId: string; changes: TurnChanges }
-  | { do: 'appendEvents'; turnId: string; ahead: number; events: string }
-  | { do: 'trimEvents'; keep: number }
-  | { do: 'saveQuestion'; question: StoredQuestion }
-  | { do: 'saveParticipant'; participant: Participant }
-  | { do: 'set'; key: string; value: string };
+  | { do: 'addPrompt'; prompt: StoredPrompt }
+  | { do: 'updatePrompt'; promptId: string; changes: PromptChanges }
+  | { do: 'saveParticipant'; participant: Participant };
 type Step = SingleStep | { do: 'transaction'; steps: Step[]; fails: boolean };
 type Walk = { sessionId: string; step: Step | 'delete' }[];
 
@@ -42,10 +39,8 @@ class Undone extends Error {}
 type Kept = {
   touched: number;
   messages: StoredMessage[];
-  turns: (StoredTurn & { entries: [lastSeq: number, events: string][]; asked: StoredTurn })[];
-  questions: StoredQuestion[];
+  prompts: (StoredPrompt & { asked: StoredPrompt })[];
   participants: Participant[];
-  values: Record<string, string>;
 };
 
 class Model {
@@ -54,7 +49,7 @@ class Model {
 
   walk(sessionId: string, step: SingleStep): unknown {
     const { sessions } = this;
-    const fresh = { messages: [], turns: [], questions: [], participants: [], values: {} };
+    const fresh = { messages: [], prompts: [], participants: [] };
     const kept: Kept = sessions[sessionId] ?? { touched: ++this.#clock, ...fresh };
     const keep = (touch = false) => {
       sessions[sessionId] = kept;
@@ -66,68 +61,42 @@ class Model {
         if (kept.messages.some(({ id }) => id === step.message.id)) return false;
         kept.messages.push(step.message);
         return keep(true);
-      case 'addTurn': {
-        const { turnId, promptId } = step.turn;
-        if (kept.turns.some((one) => one.turnId === turnId || one.promptId === promptId))
-          return false;
-        kept.turns.push({ ...step.turn, entries: [], asked: step.turn });
+      case 'addPrompt': {
+        const { promptId, turnId, messageId } = step.prompt;
+        const isSame = (one: StoredPrompt) =>
+          one.promptId === promptId || one.turnId === turnId || one.messageId === messageId;
+        if (kept.prompts.some(isSame)) return false;
+        kept.prompts.push({ ...step.prompt, asked: step.prompt });
         return keep(true);
       }
-      case 'updateTurn': {
-        const found = kept.turns.find(({ turnId }) => turnId === step.turnId);
+      case 'updatePrompt': {
+        const found = kept.prompts.find(({ promptId }) => promptId === step.promptId);
         if (found) Object.assign(found, step.changes);
         return found && keep(true) && undefined;
       }
-      case 'appendEvents': {
-        const found = kept.turns.find(({ turnId }) => turnId === step.turnId);
-        found?.entries.push([lastOf(found.entries) + step.ahead, step.events]);
-        return undefined;
-      }
-      case 'trimEvents': {
-        const ended = kept.turns.filter(({ status }) => status === 'ended').reverse();
-        ended.sort((one, other) => (other.endedAt ?? -1) - (one.endedAt ?? -1));
-        for (const one of ended.slice(step.keep)) one.entries = [];
-        return undefined;
-      }
-      case 'saveQuestion':
-        replace(kept.questions, 'questionId', step.question);
-        return void keep();
       case 'saveParticipant':
-        replace(kept.participants, 'id', step.participant);
-        return void keep();
-      case 'set':
-        kept.values[step.key] = step.value;
+        replace(kept.participants, step.participant);
         return void keep();
     }
-  }
-
-  /** Where the next entry of a turn's events has to come after. */
-  lastSeq(sessionId: string, turnId: string): number {
-    const found = this.sessions[sessionId]?.turns.find((one) => one.turnId === turnId);
-    return found ? lastOf(found.entries) : 0;
   }
 
   tell() {
     const told = Object.entries(this.sessions).sort(
       ([, one], [, other]) => other.touched - one.touched,
     );
-    const isOpen = ({ status }: StoredTurn) => status !== 'ended';
+    const isOpen = ({ status }: StoredPrompt) => status !== 'ended';
     return {
       list: told.map(([id]) => id),
-      unfinished: SESSIONS.filter((id) => this.sessions[id]?.turns.some(isOpen)),
+      unfinished: SESSIONS.filter((id) => this.sessions[id]?.prompts.some(isOpen)),
       sessions: SESSIONS.map((id) => tellKept(this.sessions[id])),
     };
   }
 }
 
-function lastOf(entries: [lastSeq: number, events: string][]): number {
-  return entries.at(-1)?.[0] ?? 0;
-}
-
-function replace<Item, Key extends keyof Item>(items: Item[], key: Key, item: Item): void {
-  const index = items.findIndex((one) => one[key] === item[key]);
-  if (index < 0) items.push(item);
-  else items[index] = item;
+function replace(participants: Participant[], given: Participant): void {
+  const index = participants.findIndex(({ id }) => id === given.id);
+  if (index < 0) participants.push(given);
+  else participants[index] = given;
 }
 
 function jsonBytes(values: object[]): number {
@@ -135,38 +104,35 @@ function jsonBytes(values: object[]): number {
 }
 
 function tellKept(kept: Kept | undefined) {
-  const { messages = [], turns = [], questions = [], participants = [], values = {} } = kept ?? {};
-  const bare = turns.map(({ entries: _, asked: __, ...one }) => one);
-  const infos = bare.map(({ content: _, attachments: __, ...info }) => info);
+  const { messages = [], prompts = [], participants = [] } = kept ?? {};
+  const bare = prompts.map(({ asked: _, ...one }) => one);
+  const infos = bare.map(infoOf);
   const ofChannel = (channelId: string) => messages.filter((one) => one.channelId === channelId);
   const channelIds = [...new Set(messages.map(({ channelId }) => channelId))];
   return {
     messages,
     lastMessages: CHANNELS.map(({ channelId }) => ofChannel(channelId).slice(-2)),
+    before: IDS.map((before) => {
+      const at = messages.findIndex(({ id }) => id === before);
+      return messages.slice(0, Math.max(0, at)).slice(-1);
+    }),
     channels: channelIds,
-    turns: IDS.map((id) => bare.find(({ turnId }) => turnId === id)),
-    turnInfos: IDS.map((id) => infos.find(({ turnId }) => turnId === id)),
-    turnsOfPrompts: IDS.map((id) => infos.find(({ promptId }) => promptId === `p-${id}`)),
-    openTurns: ['running', 'queued'].flatMap((status) =>
+    prompts: IDS.map((id) => bare.find(({ promptId }) => promptId === id)),
+    infos: IDS.map((id) => infos.find(({ promptId }) => promptId === id)),
+    ofTurns: IDS.map((id) => infos.find(({ turnId }) => turnId === id)),
+    ofMessages: IDS.map((id) => infos.find(({ messageId }) => messageId === id)),
+    openPrompts: ['running', 'queued'].flatMap((status) =>
       infos.filter((one) => one.status === status),
     ),
-    bytes: jsonBytes([...messages, ...turns.map(({ asked }) => asked), ...questions]),
-    events: IDS.map((id) => {
-      const entries = turns.find(({ turnId }) => turnId === id)?.entries ?? [];
-      return [0, 3].map((after) => entries.filter(([seq]) => seq > after).map(([, text]) => text));
-    }),
-    questions: IDS.map((id) => questions.find(({ questionId }) => questionId === id)),
-    openQuestions: questions.filter(({ status }) => status === 'open'),
-    questionsOf: IDS.map((id) => questions.filter(({ turnId }) => turnId === id)),
+    bytes: jsonBytes([...messages, ...prompts.map(({ asked }) => asked)]),
     participants,
     found: IDS.map((id) => participants.find((one) => one.id === id)),
-    values: IDS.map((id) => values[id]),
   };
 }
 
 function tellStore(store: SessionStore): ReturnType<Model['tell']> {
   return {
-    list: store.list().map(({ sessionId }) => sessionId),
+    list: sessionIdsOf(store),
     unfinished: store.unfinished().sort(),
     sessions: SESSIONS.map((id) => tellStorage(store.open(id))),
   };
@@ -176,49 +142,37 @@ function tellStorage(session: SessionStorage): ReturnType<typeof tellKept> {
   return {
     messages: session.messages(),
     lastMessages: CHANNELS.map((channel) => session.messages({ channel, limit: 2 })),
+    before: IDS.map((before) => session.messages({ before, limit: 1 })),
     channels: session.channels().map(({ channelId }) => channelId),
-    turns: IDS.map((id) => session.turn(id)),
-    turnInfos: IDS.map((id) => session.turnInfo(id)),
-    turnsOfPrompts: IDS.map((id) => session.turnOfPrompt(`p-${id}`)),
-    openTurns: session.openTurns(),
+    prompts: IDS.map((id) => session.prompt(id)),
+    infos: IDS.map((id) => session.promptInfo('promptId', id)),
+    ofTurns: IDS.map((id) => session.promptInfo('turnId', id)),
+    ofMessages: IDS.map((id) => session.promptInfo('messageId', id)),
+    openPrompts: session.openPrompts(),
     bytes: session.bytes(),
-    events: IDS.map((id) => [0, 3].map((after) => session.events(id, after))),
-    questions: IDS.map((id) => session.question(id)),
-    openQuestions: session.openQuestions(),
-    questionsOf: IDS.map((id) => session.questionsOf(id)),
     participants: session.participants(),
     found: IDS.map((id) => session.participant(id)),
-    values: IDS.map((id) => session.get(id)),
   };
 }
 
 /** One step of the store's; what it gives. */
-function walkStore(session: SessionStorage, step: SingleStep, lastSeq: number): unknown {
+function walkStore(session: SessionStorage, step: SingleStep): unknown {
   switch (step.do) {
     case 'addMessage':
       return session.addMessage(step.message);
-    case 'addTurn':
-      return session.addTurn(step.turn);
-    case 'updateTurn':
-      return session.updateTurn(step.turnId, step.changes);
-    case 'appendEvents':
-      return session.appendEvents(step.turnId, lastSeq + step.ahead, step.events);
-    case 'trimEvents':
-      return session.trimEvents(step.keep);
-    case 'saveQuestion':
-      return session.saveQuestion(step.question);
+    case 'addPrompt':
+      return session.addPrompt(step.prompt);
+    case 'updatePrompt':
+      return session.updatePrompt(step.promptId, step.changes);
     case 'saveParticipant':
       return session.saveParticipant(step.participant);
-    case 'set':
-      return session.set(step.key, step.value);
   }
 }
 
 function walkBoth(model: Model, store: SessionStore, sessionId: string, step: Step): void {
   const session = store.open(sessionId);
   if (step.do !== 'transaction') {
-    const lastSeq = 'turnId' in step ? model.lastSeq(sessionId, step.turnId) : 0;
-    expect(walkStore(session, step, lastSeq)).toBe(model.walk(sessionId, step));
+    expect(walkStore(session, step)).toBe(model.walk(sessionId, step));
     return;
   }
   const before = structuredClone(model.sessions);
@@ -238,6 +192,7 @@ function walkBoth(model: Model, store: SessionStore, sessionId: string, step: St
 const anyId = fc.constantFrom(...IDS);
 const anyTime = fc.integer({ min: 0, max: 3 });
 const anyStatus = fc.constantFrom('queued', 'running', 'ended' as const);
+const anyOutcome = fc.constantFrom('finished', 'failed', 'withdrawn' as const);
 const anyText = fc.string({ maxLength: 3 });
 
 const anySingleStep: fc.Arbitrary<SingleStep> = fc.oneof(
@@ -245,40 +200,35 @@ const anySingleStep: fc.Arbitrary<SingleStep> = fc.oneof(
     do: fc.constant('addMessage' as const),
     message: fc
       .tuple(anyId, fc.constantFrom(...CHANNELS), anyText)
-      .map(([id, channel, content]) => message(id, { ...channel, content })),
+      .map(([id, channel, text]) => message(id, { ...channel, parts: says(text) })),
   }),
   fc.record({
-    do: fc.constant('addTurn' as const),
-    turn: fc
-      .tuple(anyId, anyId, anyStatus)
-      .map(([id, prompt, status]) => turn(id, { promptId: `p-${prompt}`, status })),
+    do: fc.constant('addPrompt' as const),
+    prompt: fc
+      .tuple(anyId, anyId, anyId, anyStatus, anyText)
+      .map(([id, turnId, messageId, status, text]) =>
+        prompt(id, { turnId, messageId, status, text, body: { text } }),
+      ),
   }),
   fc.record({
-    do: fc.constant('updateTurn' as const),
-    turnId: anyId,
+    do: fc.constant('updatePrompt' as const),
+    promptId: anyId,
     changes: fc.record(
-      { status: anyStatus, startedAt: anyTime, endedAt: anyTime, error: anyText },
+      {
+        status: anyStatus,
+        startedAt: anyTime,
+        endedAt: anyTime,
+        outcome: anyOutcome,
+        error: anyText,
+        runnerId: anyText,
+      },
       { requiredKeys: [] },
     ),
-  }),
-  fc.record({
-    do: fc.constant('appendEvents' as const),
-    turnId: anyId,
-    ahead: fc.integer({ min: 1, max: 3 }),
-    events: anyText,
-  }),
-  fc.record({ do: fc.constant('trimEvents' as const), keep: fc.nat(3) }),
-  fc.record({
-    do: fc.constant('saveQuestion' as const),
-    question: fc
-      .tuple(anyId, anyId, fc.constantFrom('open', 'answered' as const))
-      .map(([id, turnId, status]) => question(id, { turnId, status })),
   }),
   fc.record({
     do: fc.constant('saveParticipant' as const),
     participant: fc.tuple(anyId, anyText).map(([id, name]) => participant(id, { name })),
   }),
-  fc.record({ do: fc.constant('set' as const), key: anyId, value: anyText }),
 );
 
 const anyStep: fc.Arbitrary<Step> = fc.letrec<{ step: Step }>((tie) => ({

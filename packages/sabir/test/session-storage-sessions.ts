@@ -1,44 +1,48 @@
 import { expect, it } from 'vitest';
-import { type Bench, message, participant, question, turn } from './session-storage-helpers.ts';
+import {
+  type Bench,
+  infoOf,
+  message,
+  participant,
+  prompt,
+  says,
+  sessionIdsOf,
+} from './session-storage-helpers.ts';
 
 export function describeSessions(start: () => Bench): void {
   it('apart: the same ids in two of them are two things', () => {
     const bench = start();
     for (const id of ['one', 'two']) {
       const session = bench.writing(id);
-      expect(session.addMessage(message('m', { content: id }))).toBe(true);
-      expect(session.addTurn(turn('t', { content: id }))).toBe(true);
-      session.appendEvents('t', 1, `"${id}"`);
-      session.saveQuestion(question('q', { turnId: 't', event: { id } }));
+      expect(session.addMessage(message('m', { parts: says(id) }))).toBe(true);
+      expect(session.addPrompt(prompt('p', { text: id }))).toBe(true);
       session.saveParticipant(participant('p', { name: id }));
-      session.set('k', id);
     }
-    bench.writing('one').updateTurn('t', { status: 'ended', endedAt: 1 });
-    bench.writing('one').trimEvents(0);
+    bench.writing('one').updatePrompt('p', { status: 'ended', endedAt: 1 });
     const two = bench.reading('two');
-    expect(two.messages()).toEqual([message('m', { content: 'two' })]);
-    expect(two.turn('t')).toEqual(turn('t', { content: 'two' }));
-    expect(two.events('t', 0)).toEqual(['"two"']);
-    expect(two.questionsOf('t')).toEqual([question('q', { turnId: 't', event: { id: 'two' } })]);
+    expect(two.messages()).toEqual([message('m', { parts: says('two') })]);
+    expect(two.prompt('p')).toEqual(prompt('p', { text: 'two' }));
+    for (const key of ['promptId', 'turnId', 'messageId'] as const) {
+      const found = two.promptInfo(key, prompt('p')[key]);
+      expect(found).toEqual(infoOf(prompt('p')));
+    }
     expect(two.participants()).toEqual([participant('p', { name: 'two' })]);
-    expect(two.get('k')).toBe('two');
-    expect(bench.store().open('one').events('t', 0)).toEqual([]);
+    expect(bench.store().open('one').openPrompts()).toEqual([]);
   });
 
   it('and lists them, those that something happened in last first', () => {
     const bench = start();
     bench.writing('never written to').messages();
-    for (const id of ['a', 'b', 'c', 'd']) bench.writing(id).set('k', 'v');
+    for (const id of ['a', 'b', 'c', 'd']) bench.writing(id).saveParticipant(participant('p'));
     bench.writing('b').addMessage(message('m'));
-    bench.writing('a').addTurn(turn('t'));
-    bench.writing('c').addTurn(turn('t'));
-    bench.writing('a').updateTurn('t', { status: 'running' });
-    // Neither of these is something that happened.
-    bench.writing('d').set('k', 'w');
-    bench.writing('b').saveParticipant(participant('p'));
+    bench.writing('a').addPrompt(prompt('p'));
+    bench.writing('c').addPrompt(prompt('p'));
+    bench.writing('a').updatePrompt('p', { status: 'running' });
+    // A participant is not something that happened.
+    for (const id of ['d', 'b']) bench.writing(id).saveParticipant(participant('q'));
     bench.reading();
     const listed = bench.store().list();
-    expect(listed.map(({ sessionId }) => sessionId)).toEqual(['a', 'c', 'b', 'd']);
+    expect(sessionIdsOf(bench.store())).toEqual(['a', 'c', 'b', 'd']);
     expect(listed.map(({ updatedAt }) => updatedAt)).toEqual(
       listed.map(({ updatedAt }) => updatedAt).sort((one, other) => other - one),
     );
@@ -46,13 +50,13 @@ export function describeSessions(start: () => Bench): void {
     expect(bench.store().list(0)).toEqual([]);
   });
 
-  it('and knows which have a turn that has not ended', () => {
+  it('and knows which have a prompt that has not ended', () => {
     const bench = start();
-    for (const id of ['ended', 'running', 'queued']) bench.writing(id).addTurn(turn('t'));
-    bench.writing('running').addTurn(turn('u'));
-    bench.writing('running').updateTurn('t', { status: 'running' });
-    bench.writing('ended').updateTurn('t', { status: 'ended' });
-    bench.writing('no turns').addMessage(message('m'));
+    for (const id of ['ended', 'running', 'queued']) bench.writing(id).addPrompt(prompt('p'));
+    bench.writing('running').addPrompt(prompt('q'));
+    bench.writing('running').updatePrompt('p', { status: 'running' });
+    bench.writing('ended').updatePrompt('p', { status: 'ended' });
+    bench.writing('no prompts').addMessage(message('m'));
     bench.reading();
     expect(bench.store().unfinished().sort()).toEqual(['queued', 'running']);
   });
@@ -62,43 +66,28 @@ export function describeSessions(start: () => Bench): void {
     for (const id of ['gone', 'kept']) {
       const session = bench.writing(id);
       session.addMessage(message('m'));
-      session.addTurn(turn('t'));
-      session.appendEvents('t', 1, '"e"');
-      session.saveQuestion(question('q', { turnId: 't' }));
+      session.addPrompt(prompt('p'));
       session.saveParticipant(participant('p'));
-      session.set('k', 'v');
     }
     const before = bench.writing('gone');
     bench.store().delete('gone');
     bench.store().delete('never there');
-    expect([before.messages(), before.channels(), before.openTurns()]).toEqual([[], [], []]);
-    expect([before.events('t', 0), before.questionsOf('t'), before.participants()]).toEqual([
-      [],
-      [],
-      [],
-    ]);
-    expect([before.get('k'), before.turn('t'), before.turnOfPrompt('p-t')]).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ]);
-    // The runner of a session that was deleted may not have heard of it yet.
-    before.appendEvents('t', 2, '"late"');
-    before.updateTurn('t', { status: 'ended' });
+    expect([before.messages(), before.channels(), before.openPrompts()]).toEqual([[], [], []]);
+    expect([before.participants(), before.prompt('p'), before.bytes()]).toEqual([[], undefined, 0]);
+    for (const key of ['promptId', 'turnId', 'messageId'] as const) {
+      expect(before.promptInfo(key, prompt('p')[key])).toBeUndefined();
+    }
+    // The turn of a session that was deleted may end later.
+    before.updatePrompt('p', { status: 'ended' });
     bench.reading();
-    expect(
-      bench
-        .store()
-        .list()
-        .map(({ sessionId }) => sessionId),
-    ).toEqual(['kept']);
+    expect(sessionIdsOf(bench.store())).toEqual(['kept']);
     expect(bench.store().unfinished()).toEqual(['kept']);
-    expect(bench.store().open('kept').events('t', 0)).toEqual(['"e"']);
-    expect(bench.store().open('gone').addTurn(turn('t'))).toBe(true);
-    expect(bench.store().open('gone').events('t', 0)).toEqual([]);
+    expect(bench.store().open('kept').prompt('p')).toEqual(prompt('p'));
+    expect(bench.store().open('gone').addPrompt(prompt('p'))).toBe(true);
+    expect(bench.store().open('gone').messages()).toEqual([]);
   });
 
-  it('until it is closed: then it says so', () => {
+  it('until it is closed: then every call throws, and so does its log', async () => {
     const bench = start();
     const session = bench.writing();
     session.addMessage(message('m'));
@@ -107,15 +96,27 @@ export function describeSessions(start: () => Bench): void {
     store.close();
     for (const call of [
       () => session.messages(),
+      () => session.channels(),
       () => session.addMessage(message('n')),
-      () => session.set('k', 'v'),
+      () => session.addPrompt(prompt('p')),
+      () => session.prompt('p'),
+      () => session.promptInfo('turnId', 't'),
+      () => session.updatePrompt('p', { status: 'ended' }),
+      () => session.openPrompts(),
+      () => session.saveParticipant(participant('p')),
+      () => session.participant('p'),
+      () => session.participants(),
+      () => session.bytes(),
       () => session.transaction(() => 1),
       () => store.open('s'),
       () => store.list(),
       () => store.unfinished(),
+      () => store.storedBytes(),
       () => store.delete('s'),
     ]) {
       expect(call).toThrow('The session store is closed.');
     }
+    const begin = { sessionId: 's', chatId: 'c', requestId: 'r', messageId: 'm' };
+    await expect(store.log.begin(begin)).rejects.toMatchObject({ code: 'shutting-down' });
   });
 }

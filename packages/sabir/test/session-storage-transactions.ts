@@ -4,70 +4,91 @@ import {
   idsOf,
   message,
   participant,
-  question,
-  turn,
-  turnIdsOf,
+  prompt,
+  promptIdsOf,
 } from './session-storage-helpers.ts';
 
 export function describeTransactions(start: () => Bench): void {
-  it('and gives what it gave', () => {
+  it('and returns what it returned', () => {
     const bench = start();
     const given = bench.writing().transaction(() => {
       bench.writing().addMessage(message('a'));
-      return bench.writing().addTurn(turn('t'));
+      return bench.writing().addPrompt(prompt('p'));
     });
     expect(given).toBe(true);
     const session = bench.reading();
     expect(idsOf(session.messages())).toEqual(['a']);
-    expect(turnIdsOf(session.openTurns())).toEqual(['t']);
+    expect(promptIdsOf(session.openPrompts())).toEqual(['p']);
   });
 
   it('of each kind there is, throwing the error on', () => {
     const bench = start();
     const session = bench.writing();
-    session.addTurn(turn('t1', { status: 'running' }));
-    session.appendEvents('t1', 1, '1');
-    session.addTurn(turn('t2', { status: 'ended', endedAt: 1 }));
-    session.appendEvents('t2', 1, '1');
-    session.saveQuestion(question('q'));
+    session.addPrompt(prompt('p1', { status: 'running' }));
+    session.addPrompt(prompt('p2', { status: 'ended', endedAt: 1 }));
     session.saveParticipant(participant('p'));
-    session.set('k', 'before');
-    const listed = bench.store().list();
+    const [listed, bytes] = [bench.store().list(), session.bytes()];
     const error = new Error('no');
     const run = () =>
       session.transaction(() => {
         session.addMessage(message('m'));
-        session.addTurn(turn('t3'));
-        session.updateTurn('t1', { status: 'ended', endedAt: 2 });
-        session.appendEvents('t1', 2, '2');
-        session.trimEvents(0);
-        session.saveQuestion(question('q', { status: 'expired' }));
-        session.saveQuestion(question('q2'));
+        session.addPrompt(prompt('p3'));
+        session.updatePrompt('p1', { status: 'ended', endedAt: 2, outcome: 'finished' });
+        session.updatePrompt('p2', { error: 'late' });
         session.saveParticipant(participant('p', { name: 'P' }));
         session.saveParticipant(participant('p2'));
-        session.set('k', 'after');
-        session.set('k2', 'after');
         // What it has done so far, it sees.
-        expect([session.get('k'), session.messages().length]).toEqual(['after', 1]);
+        expect(session.prompt('p3')).toEqual(prompt('p3'));
+        expect([session.messages().length, session.openPrompts().length]).toEqual([1, 1]);
         throw error;
       });
     expect(run).toThrow(error);
     const after = bench.reading();
-    expect(after.messages()).toEqual([]);
-    expect(after.openTurns()).toMatchObject([{ turnId: 't1', status: 'running' }]);
-    expect([after.turn('t3'), after.turnOfPrompt('p-t3')]).toEqual([undefined, undefined]);
-    expect([after.events('t1', 0), after.events('t2', 0)]).toEqual([['1'], ['1']]);
-    expect(after.openQuestions()).toEqual([question('q')]);
+    expect([after.messages(), after.channels()]).toEqual([[], []]);
+    expect(after.prompt('p1')).toEqual(prompt('p1', { status: 'running' }));
+    expect(after.prompt('p2')).toEqual(prompt('p2', { status: 'ended', endedAt: 1 }));
+    expect(promptIdsOf(after.openPrompts())).toEqual(['p1']);
+    for (const key of ['promptId', 'turnId', 'messageId'] as const) {
+      expect(after.promptInfo(key, prompt('p3')[key])).toBeUndefined();
+    }
     expect(after.participants()).toEqual([participant('p')]);
-    expect([after.get('k'), after.get('k2')]).toEqual(['before', undefined]);
+    expect(after.bytes()).toBe(bytes);
     expect(bench.store().list()).toEqual(listed);
+    // What was undone can be done.
+    expect(after.addPrompt(prompt('p3'))).toBe(true);
+    expect(after.addMessage(message('m'))).toBe(true);
   });
 
   it('so that a session that began in it never did', () => {
     const bench = start();
     const run = () =>
       bench.writing().transaction(() => {
-        bench.writing().set('k', 'v');
+        bench.writing().saveParticipant(participant('p'));
+        throw new Error('no');
+      });
+    expect(run).toThrow('no');
+    bench.reading();
+    expect(bench.store().list()).toEqual([]);
+  });
+
+  it('so that a session that was deleted in it is there', () => {
+    const bench = start();
+    bench.writing().addMessage(message('m'));
+    const run = () =>
+      bench.writing().transaction(() => {
+        bench.store().delete('s');
+        bench.writing().addMessage(message('n'));
+        throw new Error('no');
+      });
+    expect(run).toThrow('no');
+    expect(idsOf(bench.reading().messages())).toEqual(['m']);
+  });
+
+  it('over several sessions', () => {
+    const bench = start();
+    const run = () =>
+      bench.writing('one').transaction(() => {
+        for (const id of ['one', 'two']) bench.writing(id).addMessage(message('m'));
         throw new Error('no');
       });
     expect(run).toThrow('no');
@@ -95,7 +116,7 @@ export function describeTransactions(start: () => Bench): void {
       const inner = () =>
         session.transaction(() => {
           session.addMessage(message('within'));
-          session.transaction(() => session.set('k', 'deep'));
+          session.transaction(() => session.addPrompt(prompt('deep')));
           throw new Error('inner');
         });
       expect(inner).toThrow('inner');
@@ -104,7 +125,7 @@ export function describeTransactions(start: () => Bench): void {
     });
     const after = bench.reading();
     expect(idsOf(after.messages())).toEqual(['before', 'after']);
-    expect(after.get('k')).toBeUndefined();
+    expect(after.prompt('deep')).toBeUndefined();
   });
 
   it('and is ready for the next', () => {
@@ -117,10 +138,10 @@ export function describeTransactions(start: () => Bench): void {
         }),
       ).toThrow(id);
       session.addMessage(message(id));
-      session.transaction(() => session.set(id, id));
+      session.transaction(() => session.addPrompt(prompt(id)));
     }
     const after = bench.reading();
     expect(idsOf(after.messages())).toEqual(['a', 'b']);
-    expect([after.get('a'), after.get('b')]).toEqual(['a', 'b']);
+    expect(promptIdsOf(after.openPrompts())).toEqual(['a', 'b']);
   });
 }

@@ -1,13 +1,16 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { SessionStorage } from '../src/sessions/storage.ts';
+import type { SessionStorage, StoredMessage, StoredPrompt } from '../src/sessions/storage.ts';
 import {
   type Bench,
   idsOf,
+  infoOf,
   message,
   participant,
-  question,
-  turn,
+  prompt,
+  promptIdsOf,
+  says,
+  sessionIdsOf,
 } from './session-storage-helpers.ts';
 
 const LARGE = 'é'.repeat(2.5 * 1024 * 1024);
@@ -35,31 +38,43 @@ const anyJson = fc.letrec((tie) => ({
   ),
 })).value;
 
-/** Puts text in every place a string from outside can go. */
+/** A message with the text in every place a string from outside can go. */
+function messageOf(text: string): StoredMessage {
+  return message(text, {
+    parts: says(text),
+    metadata: { [text]: text },
+    ...{ channelType: text, channelId: text },
+    ...{ authorId: text, authorName: text, promptId: text },
+  });
+}
+
+function promptOf(text: string): StoredPrompt {
+  return prompt(text, {
+    ...{ turnId: text, messageId: text, text },
+    ...{ channelType: text, channelId: text, authorId: text, authorName: text, traceparent: text },
+    attachments: [{ url: text, mediaType: text, filename: text }],
+    body: { [text]: text },
+  });
+}
+
 function writeEverywhere(session: SessionStorage, text: string): void {
-  session.addMessage(message(text, { content: text, channelType: text, channelId: text }));
-  session.addTurn(turn(text, { promptId: text, content: text, channelId: text }));
-  session.appendEvents(text, 1, text);
-  session.updateTurn(text, { error: text });
-  session.saveQuestion(question(text, { turnId: text, event: { text }, answer: text }));
+  session.addMessage(messageOf(text));
+  session.addPrompt(promptOf(text));
+  session.updatePrompt(text, { error: text, runnerId: text });
   session.saveParticipant(participant(text, { name: text }));
-  session.set(text, text);
 }
 
 function expectEverywhere(session: SessionStorage, text: string): void {
   const channel = { channelType: text, channelId: text };
-  const told = message(text, { content: text, ...channel });
-  expect(session.messages({ channel })).toEqual([told]);
-  expect(session.addMessage(told)).toBe(false);
-  const asked = turn(text, { promptId: text, content: text, channelId: text, error: text });
-  expect(session.turn(text)).toEqual(asked);
-  expect(asked).toMatchObject(session.turnOfPrompt(text) ?? {});
-  expect(session.events(text, 0)).toEqual([text]);
-  expect(session.questionsOf(text)).toEqual([
-    question(text, { turnId: text, event: { text }, answer: text }),
-  ]);
+  expect(session.messages({ channel })).toEqual([messageOf(text)]);
+  expect(session.addMessage(messageOf(text))).toBe(false);
+  const asked = { ...promptOf(text), error: text, runnerId: text };
+  expect(session.prompt(text)).toEqual(asked);
+  for (const key of ['promptId', 'turnId', 'messageId'] as const) {
+    expect(session.promptInfo(key, text)).toEqual(infoOf(asked));
+  }
+  expect(session.addPrompt(promptOf(text))).toBe(false);
   expect(session.participant(text)).toEqual(participant(text, { name: text }));
-  expect(session.get(text)).toBe(text);
 }
 
 export function describeAnyJson(start: () => Bench): void {
@@ -71,7 +86,9 @@ export function describeAnyJson(start: () => Bench): void {
     const session = bench.reading(text);
     for (const one of [text, neighbour]) expectEverywhere(session, one);
     expect(session.channels()).toHaveLength(2);
-    expect(bench.store().list()).toMatchObject([{ sessionId: text }]);
+    expect(promptIdsOf(session.openPrompts())).toEqual([text, neighbour]);
+    expect(idsOf(session.messages({ before: neighbour }))).toEqual([text]);
+    expect(sessionIdsOf(bench.store())).toEqual([text]);
     expect(bench.store().unfinished()).toEqual([text]);
     expect(bench.store().open(neighbour).messages()).toEqual([]);
     bench.store().delete(text);
@@ -80,17 +97,21 @@ export function describeAnyJson(start: () => Bench): void {
 
   it('5 MB in one piece', () => {
     const bench = start();
-    const asked = turn('t', { attachments: [{ type: 'file', mime: 'a/b', url: LARGE }] });
-    bench.writing().addMessage(message('m', { content: LARGE }));
-    bench.writing().addTurn(asked);
-    bench.writing().appendEvents('t', 1, LARGE);
-    bench.writing().set('k', LARGE);
+    const asked = prompt('p', {
+      text: LARGE,
+      attachments: [{ mediaType: 'a/b', url: LARGE }],
+      body: { large: LARGE },
+    });
+    bench.writing().addMessage(message('m', { parts: says(LARGE) }));
+    bench.writing().addPrompt(asked);
     const session = bench.reading();
     // Compared like this, since a failure would print all of it.
-    expect(session.messages()[0]?.content === LARGE).toBe(true);
-    expect(session.turn('t')?.attachments[0]?.url === LARGE).toBe(true);
-    expect(session.events('t', 0)[0] === LARGE).toBe(true);
-    expect(session.get('k') === LARGE).toBe(true);
+    const [told] = session.messages();
+    const { text, attachments, body } = session.prompt('p') ?? {};
+    const large = [told?.parts, text, attachments?.[0]?.url, body?.large];
+    expect(JSON.stringify(large) === JSON.stringify([says(LARGE), LARGE, LARGE, LARGE])).toBe(true);
+    expect(session.bytes()).toBeGreaterThan(4 * 5 * 1024 * 1024);
+    expect(session.openPrompts()).toEqual([infoOf(asked)]);
   });
 
   it('any JSON', () => {
@@ -100,30 +121,37 @@ export function describeAnyJson(start: () => Bench): void {
     fc.assert(
       fc.property(anyJson, (value) => {
         const id = `m${++count}`;
-        bench.writing().addMessage(message(id, { parts: { value } }));
-        bench.writing().saveQuestion(question(id, { event: { value } }));
+        bench.writing().addMessage(message(id, { metadata: { value } }));
+        bench.writing().addPrompt(prompt(id, { body: { value } }));
         given.set(id, JSON.stringify({ value }));
       }),
     );
     const session = bench.reading();
     expect(idsOf(session.messages())).toEqual([...given.keys()]);
-    for (const { id, parts } of session.messages()) {
-      expect(JSON.stringify(parts)).toBe(given.get(id));
-      expect(JSON.stringify(session.question(id)?.event)).toBe(given.get(id));
+    for (const { id, metadata } of session.messages()) {
+      expect(JSON.stringify(metadata)).toBe(given.get(id));
+      expect(JSON.stringify(session.prompt(id)?.body)).toBe(given.get(id));
     }
   });
 
   it('keys that are dangerous elsewhere', () => {
     const bench = start();
     const json = '{"__proto__":{"polluted":1},"constructor":{"prototype":1},"toString":null}';
-    bench.writing().addMessage(message('a', { parts: JSON.parse(json) }));
-    bench.writing().set('__proto__', 'v');
-    bench.writing('__proto__').addTurn(turn('__proto__', { promptId: 'constructor' }));
+    const ids = { turnId: 'constructor', messageId: 'toString' };
+    bench.writing().addMessage(message('a', { metadata: JSON.parse(json) }));
+    bench.writing().addPrompt(prompt('p', { body: JSON.parse(json) }));
+    bench.writing('__proto__').addPrompt(prompt('__proto__', ids));
     const session = bench.reading();
-    expect(JSON.stringify(session.messages()[0]?.parts)).toBe(json);
-    expect([session.get('__proto__'), session.get('constructor')]).toEqual(['v', undefined]);
-    expect(session.turn('constructor')).toBeUndefined();
-    expect(bench.store().open('__proto__').turnOfPrompt('constructor')?.turnId).toBe('__proto__');
+    expect(JSON.stringify(session.messages()[0]?.metadata)).toBe(json);
+    expect(JSON.stringify(session.prompt('p')?.body)).toBe(json);
+    expect(session.prompt('__proto__')).toBeUndefined();
+    for (const key of ['promptId', 'turnId', 'messageId'] as const) {
+      expect(session.promptInfo(key, 'constructor')).toBeUndefined();
+    }
+    expect(session.participant('__proto__')).toBeUndefined();
+    const proto = bench.store().open('__proto__');
+    expect(proto.promptInfo('turnId', 'constructor')?.promptId).toBe('__proto__');
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
   it('deep nesting, and refuses what nests deeper than JSON can be written', () => {
@@ -133,59 +161,70 @@ export function describeAnyJson(start: () => Bench): void {
       for (let level = 0; level < depth; level++) value = level % 2 ? [value] : { value };
       return { value };
     };
-    bench.writing().addMessage(message('deep', { parts: nest(1_000) }));
-    const tooDeep = { parts: nest(200_000) };
-    expect(() => bench.writing().addMessage(message('too deep', tooDeep))).toThrow(RangeError);
-    expect(() => bench.writing('new').saveQuestion(question('q', { event: tooDeep }))).toThrow();
-    expect(bench.reading().messages()).toEqual([message('deep', { parts: nest(1_000) })]);
-    expect(bench.store().list()).toMatchObject([{ sessionId: 's' }]);
+    bench.writing().addMessage(message('deep', { metadata: nest(1_000) }));
+    const tooDeep = nest(200_000);
+    const write = (run: (session: SessionStorage) => unknown) => () => run(bench.writing('new'));
+    const refused = message('too deep', { metadata: tooDeep });
+    expect(write((session) => session.addMessage(refused))).toThrow(RangeError);
+    expect(write((session) => session.addPrompt(prompt('p', { body: tooDeep })))).toThrow();
+    expect(bench.reading().messages()).toEqual([message('deep', { metadata: nest(1_000) })]);
+    expect(sessionIdsOf(bench.store())).toEqual(['s']);
+  });
+
+  it('and refuses what is no JSON, changing nothing', () => {
+    const bench = start();
+    const cycle: Record<string, unknown> = {};
+    cycle.self = cycle;
+    for (const bad of [cycle, { big: 1n }]) {
+      const session = bench.writing();
+      expect(() => session.addMessage(message('m', { metadata: bad }))).toThrow(TypeError);
+      expect(() => session.addPrompt(prompt('p', { body: bad }))).toThrow(TypeError);
+      const asked = prompt('p', { traceparent: bad as unknown as string });
+      expect(() => session.addPrompt(asked)).toThrow(TypeError);
+      const person = participant('p', { name: bad as unknown as string });
+      expect(() => session.saveParticipant(person)).toThrow(TypeError);
+    }
+    bench.reading();
+    expect(bench.store().list()).toEqual([]);
   });
 
   it('as it was when it was given, whatever giver and taker do to it', () => {
     const bench = start();
     const session = bench.writing();
-    const parts = { list: [1] };
     const given = {
-      message: message('m', { parts }),
-      turn: turn('t', { attachments: [{ type: 'file', mime: 'a/b', url: 'x' }] }),
+      message: message('m', { metadata: { list: [1] } }),
+      prompt: prompt('p', { attachments: [{ mediaType: 'a/b', url: 'x' }], body: { list: [1] } }),
       changes: { status: 'running' as const, startedAt: 1 },
-      question: question('q', { event: parts }),
       participant: participant('p'),
     };
     const expected = structuredClone(given);
     session.addMessage(given.message);
-    session.addTurn(given.turn);
-    session.updateTurn('t', given.changes);
-    session.saveQuestion(given.question);
+    session.addPrompt(given.prompt);
+    session.updatePrompt('p', given.changes);
     session.saveParticipant(given.participant);
-    const spoil = () => {
-      parts.list.push(2);
-      given.message.content = 'spoiled';
-      given.turn.attachments.length = 0;
-      given.changes.startedAt = 2;
-      given.question.status = 'expired';
-      given.participant.role = 'owner';
-    };
-    spoil();
+    Object.assign(given.message.metadata as object, { list: [2] });
+    given.message.parts.length = 0;
+    given.prompt.attachments.length = 0;
+    given.prompt.body.list = [2];
+    given.changes.startedAt = 2;
+    given.participant.role = 'owner';
     const check = (reader: SessionStorage) => {
       const taken = {
         message: reader.messages()[0],
-        turn: reader.turn(reader.openTurns()[0]?.turnId ?? ''),
-        question: reader.openQuestions()[0],
+        prompt: reader.prompt('p'),
+        info: reader.openPrompts()[0],
         participant: reader.participants()[0],
       };
-      expect(taken).toEqual({
-        message: expected.message,
-        turn: { ...expected.turn, ...expected.changes },
-        question: expected.question,
-        participant: expected.participant,
-      });
+      const asked = { ...expected.prompt, ...expected.changes };
+      const { message, participant } = expected;
+      expect(taken).toEqual({ message, prompt: asked, info: infoOf(asked), participant });
       return taken;
     };
     const taken = check(session);
-    Object.assign(taken.message?.parts ?? {}, { list: [] });
-    taken.turn?.attachments.pop();
-    Object.assign(taken.question ?? {}, { status: 'expired', event: {} });
+    Object.assign(taken.message ?? {}, { parts: [], metadata: {} });
+    taken.prompt?.attachments.pop();
+    Object.assign(taken.prompt?.body ?? {}, { list: [] });
+    Object.assign(taken.info ?? {}, { status: 'ended' });
     Object.assign(taken.participant ?? {}, { role: 'owner' });
     const channels = session.channels();
     Object.assign(channels[0] ?? {}, { channelId: 'spoiled' });

@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { sqliteSessionStore } from '../src/platforms/node/sqlite-sessions.ts';
-import { message, turn } from './session-storage-helpers.ts';
+import { message, participant, prompt } from './session-storage-helpers.ts';
 
 const [file = '', task = '', round = ''] = process.argv.slice(2);
 // Root may write anywhere.
@@ -16,24 +16,22 @@ const die = () => process.kill(process.pid, 'SIGKILL');
 const tasks: Record<string, () => void> = {
   'write each': () => {
     session.addMessage(message(`m${round}`));
-    session.addTurn(turn(`t${round}`));
-    session.updateTurn(`t${round}`, { status: 'running', startedAt: 1 });
-    session.appendEvents(`t${round}`, 1, `"e${round}"`);
-    session.set('round', round);
+    session.addPrompt(prompt(`p${round}`));
+    session.updatePrompt(`p${round}`, { status: 'running', startedAt: 1 });
+    session.saveParticipant(participant('ada', { lastSeenAt: Number(round) }));
     die();
   },
   'die in a transaction': () => {
     session.transaction(() => {
       session.addMessage(message('never'));
-      session.set('round', 'never');
+      session.saveParticipant(participant('ada', { lastSeenAt: 99 }));
       die();
     });
   },
   'write on and on': () => {
-    session.addTurn(turn('endless'));
-    for (let seq = 1; ; seq++) {
-      session.appendEvents('endless', seq, `${seq}`);
-      writeSync(1, `${seq}\n`);
+    for (let count = 1; ; count++) {
+      session.addMessage(message(`${count}`));
+      writeSync(1, `${count}\n`);
     }
   },
   hold: () => {

@@ -9,7 +9,6 @@ import type {
   PromptKey,
   SessionStorage,
   SessionStore,
-  StoredPrompt,
 } from './storage.ts';
 
 export type MemorySessionStoreOptions = {
@@ -23,11 +22,19 @@ export type MemorySessionStoreOptions = {
 type Session = {
   updatedAt: number;
   messages: Map<string, { json: string; bytes: number; channel: Channel }>;
-  prompts: Map<string, { asked: string; changes: PromptChanges }>;
+  prompts: Map<string, KeptPrompt>;
   /** Prompt ids by turn id and by message id. */
   byTurn: Map<string, string>;
   byMessage: Map<string, string>;
   participants: Map<string, string>;
+};
+
+/** Its text and files are apart from the rest, which is read far more often. */
+type KeptPrompt = {
+  info: string;
+  content: string;
+  bytes: number;
+  changes: PromptChanges & Pick<PromptInfo, 'status'>;
 };
 
 type Sessions = {
@@ -106,7 +113,7 @@ export function memorySessionStore(options: MemorySessionStoreOptions = {}): Ses
     },
     unfinished() {
       assertOpen();
-      return [...kept].filter(([, session]) => openPromptsOf(session).length > 0).map(([id]) => id);
+      return [...kept].filter(([, { prompts }]) => hasOpenPrompt(prompts)).map(([id]) => id);
     },
     storedBytes() {
       assertOpen();
@@ -173,8 +180,12 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
     },
 
     addPrompt(prompt) {
-      const asked = JSON.stringify(prompt);
-      const { promptId, turnId, messageId } = prompt;
+      const { text, attachments, body, ...rest } = prompt;
+      const { promptId, turnId, messageId, status } = prompt;
+      const info = JSON.stringify(rest);
+      const content = JSON.stringify({ text, attachments, body });
+      // As one object they have a comma in place of a pair of braces.
+      const bytes = byteLengthOf(info) + byteLengthOf(content) - 1;
       const found = find();
       const isKnown =
         found?.prompts.has(promptId) ||
@@ -182,20 +193,21 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
         found?.byMessage.has(messageId);
       if (isKnown) return false;
       const session = hold();
-      put(session.prompts, promptId, { asked, changes: {} });
+      put(session.prompts, promptId, { info, content, bytes, changes: { status } });
       put(session.byTurn, turnId, promptId);
       put(session.byMessage, messageId, promptId);
       sessions.touch(session);
       return true;
     },
     prompt(promptId) {
-      const session = find();
-      return session && promptOf(session, promptId);
+      const prompt = find()?.prompts.get(promptId);
+      return prompt && { ...toInfo(prompt), ...JSON.parse(prompt.content) };
     },
     promptInfo(key, id) {
       const session = find();
       const promptId = session && promptIdOf(session, key, id);
-      return session && promptId !== undefined ? infoOf(session, promptId) : undefined;
+      const prompt = promptId === undefined ? undefined : session?.prompts.get(promptId);
+      return prompt && toInfo(prompt);
     },
     updatePrompt(promptId, changes) {
       const session = find();
@@ -206,8 +218,10 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       sessions.touch(session);
     },
     openPrompts() {
-      const session = find();
-      return session ? openPromptsOf(session) : [];
+      const prompts = [...(find()?.prompts.values() ?? [])];
+      const are = (status: PromptInfo['status']) =>
+        prompts.filter(({ changes }) => changes.status === status).map(toInfo);
+      return [...are('running'), ...are('queued')];
     },
 
     saveParticipant(participant) {
@@ -223,11 +237,8 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
     },
 
     bytes() {
-      const { messages = new Map(), prompts = new Map() } = find() ?? {};
-      let bytes = 0;
-      for (const message of messages.values()) bytes += message.bytes;
-      for (const { asked } of prompts.values()) bytes += byteLengthOf(asked);
-      return bytes;
+      const session = find();
+      return session ? bytesOf(session) : 0;
     },
   };
 }
@@ -243,12 +254,10 @@ function createSession(updatedAt: number): Session {
   };
 }
 
-/** As if every character took one byte. */
-function bytesOf({ messages, prompts, participants }: Session): number {
+function bytesOf({ messages, prompts }: Session): number {
   let bytes = 0;
-  for (const { json } of messages.values()) bytes += json.length;
-  for (const { asked } of prompts.values()) bytes += asked.length;
-  for (const text of participants.values()) bytes += text.length;
+  for (const message of messages.values()) bytes += message.bytes;
+  for (const prompt of prompts.values()) bytes += prompt.bytes;
   return bytes;
 }
 
@@ -261,22 +270,12 @@ function promptIdOf(
   return (key === 'turnId' ? byTurn : byMessage).get(id);
 }
 
-function promptOf(session: Session, promptId: string): StoredPrompt | undefined {
-  const prompt = session.prompts.get(promptId);
-  return prompt && { ...JSON.parse(prompt.asked), ...prompt.changes };
+function toInfo({ info, changes }: KeptPrompt): PromptInfo {
+  return { ...JSON.parse(info), ...changes };
 }
 
-function infoOf(session: Session, promptId: string): PromptInfo | undefined {
-  const { text: _, attachments: __, body: ___, ...info } = promptOf(session, promptId) ?? {};
-  return 'promptId' in info ? (info as PromptInfo) : undefined;
-}
-
-function openPromptsOf(session: Session): PromptInfo[] {
-  const all = [...session.prompts.keys()].map((id) => infoOf(session, id) as PromptInfo);
-  return [
-    ...all.filter(({ status }) => status === 'running'),
-    ...all.filter(({ status }) => status === 'queued'),
-  ];
+function hasOpenPrompt(prompts: Session['prompts']): boolean {
+  return [...prompts.values()].some(({ changes }) => changes.status !== 'ended');
 }
 
 function definedOf(changes: PromptChanges): PromptChanges {

@@ -17,11 +17,6 @@ export type SqliteOptions = {
   lockTimeoutMs?: number;
 };
 
-export type SqliteSessionStoreOptions = SqliteOptions & {
-  /** Milliseconds since 1970. */
-  now?: () => number;
-};
-
 /** What a file holds: its mark and version in the file's head, and what makes its tables. */
 type Contents = { applicationId: number; version: number; tables: string };
 

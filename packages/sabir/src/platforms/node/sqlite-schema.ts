@@ -65,8 +65,9 @@ export const TABLES = `
 
   CREATE TRIGGER messages_counted AFTER INSERT ON messages BEGIN
     UPDATE sessions SET bytes = bytes + octet_length(NEW.message) WHERE id = NEW.session; END;
+  -- As one object, info and content have a comma in place of a pair of braces.
   CREATE TRIGGER prompts_counted AFTER INSERT ON prompt_contents BEGIN
-    UPDATE sessions SET bytes = bytes + octet_length(NEW.content) +
+    UPDATE sessions SET bytes = bytes + octet_length(NEW.content) - 1 +
       (SELECT octet_length(info) FROM prompts WHERE position = NEW.position)
     WHERE id = (SELECT session FROM prompts WHERE position = NEW.position); END;
 `;

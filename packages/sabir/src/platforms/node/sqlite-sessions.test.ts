@@ -16,11 +16,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { describeSessionStore } from '../../../test/session-storage-conformance.ts';
-import { idsOf, message, turn } from '../../../test/session-storage-helpers.ts';
+import {
+  idsOf,
+  message,
+  participant,
+  prompt,
+  says,
+} from '../../../test/session-storage-helpers.ts';
+import { beginTurn, FINISHED, OPENING, WHOLE_TURN } from '../../../test/turn-log-helpers.ts';
 import { openSessionDatabase } from './sqlite-database.ts';
-import { MIGRATIONS, SQL } from './sqlite-schema.ts';
+import { SCHEMA_VERSION, SQL, TABLES } from './sqlite-schema.ts';
 import { type SqliteSessionStoreOptions, sqliteSessionStore } from './sqlite-sessions.ts';
 
 const CHILD = fileURLToPath(new URL('../../../test/sqlite-sessions-child.ts', import.meta.url));
@@ -80,13 +87,10 @@ describe('a process that is killed', () => {
     }
     const session = open(file).open('s');
     expect(idsOf(session.messages())).toEqual(rounds.map((round) => `m${round}`));
-    expect(session.openTurns().map(({ turnId }) => session.turn(turnId))).toEqual(
-      rounds.map((round) => turn(`t${round}`, { status: 'running', startedAt: 1 })),
+    expect(session.openPrompts().map(({ promptId }) => session.prompt(promptId))).toEqual(
+      rounds.map((round) => prompt(`p${round}`, { status: 'running', startedAt: 1 })),
     );
-    expect(rounds.map((round) => session.events(`t${round}`, 0))).toEqual(
-      rounds.map((round) => [`"e${round}"`]),
-    );
-    expect(session.get('round')).toBe('3');
+    expect(session.participants()).toEqual([participant('ada', { lastSeenAt: 3 })]);
   });
 
   it('in a transaction, has done nothing of it', () => {
@@ -96,7 +100,7 @@ describe('a process that is killed', () => {
     expect(signal).toBe('SIGKILL');
     const session = open(file).open('s');
     expect(idsOf(session.messages())).toEqual(['m1']);
-    expect(session.get('round')).toBe('1');
+    expect(session.participants()).toEqual([participant('ada', { lastSeenAt: 1 })]);
   });
 
   it('at any moment, has kept all that it said it had', async () => {
@@ -109,9 +113,9 @@ describe('a process that is killed', () => {
     }
     const last = Number(said.split('\n').at(-2));
     expect(last).toBeGreaterThan(1_000);
-    const events = open(file).open('s').events('endless', 0);
-    expect(events).toEqual(events.map((_, index) => `${index + 1}`));
-    expect(events.length).toBeGreaterThanOrEqual(last);
+    const ids = idsOf(open(file).open('s').messages());
+    expect(ids).toEqual(ids.map((_, index) => `${index + 1}`));
+    expect(ids.length).toBeGreaterThanOrEqual(last);
   });
 });
 
@@ -139,10 +143,28 @@ describe('a second opener', () => {
 });
 
 describe('a file that cannot be used', () => {
+  it.each([1, 2])('was written by an older version, schema %i, and stays as it is', (version) => {
+    const file = newFile();
+    inspect(file, (database) => {
+      database.exec(`PRAGMA application_id = ${0x53616272}; PRAGMA user_version = ${version};
+        CREATE TABLE turns (a)`);
+    });
+    chmodSync(file, 0o644);
+    const before = readFileSync(file);
+    expect(() => open(file)).toThrow(
+      `${file} was written by an older version (schema ${version}; this one reads ` +
+        `${SCHEMA_VERSION} only). Keep that file with the version that wrote it, and choose another file.`,
+    );
+    expect(() => open(file)).toThrow(expect.objectContaining({ code: 'older-schema' }));
+    expect(readFileSync(file).equals(before)).toBe(true);
+    expect(statSync(file).mode & 0o777).toBe(0o644);
+    expect(existsSync(`${file}-wal`)).toBe(false);
+  });
+
   it('was written by a newer version, and stays as it is', () => {
     const file = newFile();
     open(file).close();
-    const newer = MIGRATIONS.length + 1;
+    const newer = SCHEMA_VERSION + 1;
     inspect(file, (database) => database.exec(`PRAGMA user_version = ${newer}`));
     const before = readFileSync(file);
     expect(() => open(file)).toThrow(`written by a newer version (schema ${newer}; this one knows`);
@@ -158,12 +180,28 @@ describe('a file that cannot be used', () => {
     expect(readFileSync(file, 'utf8')).toBe(text);
   });
 
-  it('belongs to another program, and stays as it is', () => {
+  it.each([
+    ['belongs to another program', 'CREATE TABLE theirs (a)'],
+    ['has the mark of another program', 'PRAGMA application_id = 1'],
+    ['has only a version of another program', 'PRAGMA user_version = 3'],
+    ['is a file of turns', `PRAGMA application_id = ${0x53616274}; CREATE TABLE turn (a)`],
+  ])('%s, and stays as it is', (_, sql) => {
     const file = newFile();
-    inspect(file, (database) => database.exec('CREATE TABLE theirs (a)'));
+    inspect(file, (database) => database.exec(sql));
     const before = readFileSync(file);
     expect(() => open(file)).toThrow(`${file} is another database.`);
+    expect(() => open(file)).toThrow(expect.objectContaining({ code: 'not-ours' }));
     expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  it('is damaged', () => {
+    const file = newFile();
+    open(file).close();
+    const bytes = readFileSync(file);
+    // Its head is whole; the page that lists its tables is not.
+    writeFileSync(file, bytes.fill(0xff, 100, 4_096));
+    expect(() => open(file)).toThrow(`${file} is damaged.`);
+    expect(() => open(file)).toThrow(expect.objectContaining({ code: 'corrupt' }));
   });
 
   it('is a folder', () => {
@@ -204,18 +242,21 @@ describe('the file', () => {
     expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
   });
 
-  it.each([...MIGRATIONS.keys()])('is brought forward from schema %i', (version) => {
+  it('has the mark and the schema of this version, and opens again', () => {
     const file = newFile();
-    inspect(file, (database) => {
-      for (const step of MIGRATIONS.slice(0, version)) database.exec(step);
-      database.exec(`PRAGMA user_version = ${version}`);
-      if (version > 0) database.exec(`PRAGMA application_id = ${0x53616272}`);
-    });
     const store = open(file);
-    expect(store.open('s').addTurn(turn('t'))).toBe(true);
+    expect(store.open('s').addPrompt(prompt('p'))).toBe(true);
     store.close();
-    const read = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get();
-    expect(inspect(file, read)).toMatchObject({ user_version: MIGRATIONS.length });
+    const read = (name: string) =>
+      inspect(file, (database) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+    expect([read('application_id'), read('user_version')]).toEqual([0x53616272, SCHEMA_VERSION]);
+    expect(open(file).open('s').prompt('p')).toEqual(prompt('p'));
+  });
+
+  it('is made anew where an empty one is', () => {
+    const file = newFile();
+    writeFileSync(file, '');
+    expect(open(file).open('s').addMessage(message('a'))).toBe(true);
   });
 
   it.each([
@@ -268,6 +309,89 @@ describe('the file', () => {
   });
 });
 
+describe('a disk that is full for a while', () => {
+  /** A store whose file cannot grow while `limit` is called with true, as SQLite itself enforces it. */
+  function openLimited(file: string) {
+    let database: DatabaseSync | undefined;
+    const spy = vi.spyOn(DatabaseSync.prototype, 'prepare');
+    const store = open(file);
+    database = spy.mock.contexts.at(-1);
+    spy.mockRestore();
+    return {
+      store,
+      session: store.open('s'),
+      limit(isFull: boolean) {
+        // A limit below what there is means what there is.
+        database?.exec(`PRAGMA max_page_count = ${isFull ? 1 : 1_000_000}`);
+      },
+    };
+  }
+  const large = 'x'.repeat(100_000);
+  const full = expect.objectContaining({ errcode: 13 });
+
+  it('refuses what does not fit and keeps the rest, and takes it when there is room', () => {
+    const file = newFile();
+    const { session, limit, store } = openLimited(file);
+    session.addPrompt(prompt('p'));
+    const [bytes, listed] = [session.bytes(), store.list()];
+    limit(true);
+    expect(() => session.addMessage(message('m', { parts: says(large) }))).toThrow(full);
+    expect(() => session.addPrompt(prompt('q', { text: large }))).toThrow(full);
+    const write = () =>
+      session.transaction(() => {
+        session.updatePrompt('p', { status: 'running' });
+        session.transaction(() => session.addMessage(message('m', { parts: says(large) })));
+      });
+    expect(write).toThrow(full);
+    expect(session.openPrompts()).toMatchObject([{ promptId: 'p', status: 'queued' }]);
+    expect([session.bytes(), store.list()]).toEqual([bytes, listed]);
+    limit(false);
+    write();
+    store.close();
+    const again = open(file).open('s');
+    expect(idsOf(again.messages())).toEqual(['m']);
+    expect(again.openPrompts()).toMatchObject([{ promptId: 'p', status: 'running' }]);
+  });
+
+  it('ends a turn together with its message, once there is room', async () => {
+    const file = newFile();
+    const { session, limit, store } = openLimited(file);
+    session.addPrompt(prompt('p', { status: 'running' }));
+    const writer = await beginTurn(store.log, { turnId: 't-p' });
+    await writer.append(WHOLE_TURN, 7);
+    limit(true);
+    const keep = () => {
+      session.updatePrompt('p', { status: 'ended', outcome: 'finished' });
+      session.addMessage(message('m-p', { role: 'assistant', parts: says(large) }));
+    };
+    const failed = { code: 'log-failed' };
+    await expect(writer.close(FINISHED, keep)).rejects.toMatchObject(failed);
+    await expect(writer.append([{ type: 'data-x', data: large }])).rejects.toMatchObject(failed);
+    expect(await store.log.get('t-p')).toMatchObject({ status: 'running', lastSeq: 5 });
+    expect(session.promptInfo('promptId', 'p')?.status).toBe('running');
+    limit(false);
+    await writer.close(FINISHED, keep);
+    store.close();
+    const again = open(file);
+    expect(await again.log.get('t-p')).toMatchObject({ lastSeq: 5, outcome: FINISHED });
+    expect(idsOf(again.open('s').messages())).toEqual(['m-p']);
+  });
+
+  it('releases the file when it is closed, though what waits cannot be written', async () => {
+    const file = newFile();
+    const { limit, store } = openLimited(file);
+    const writer = await beginTurn(store.log);
+    await writer.append(OPENING);
+    limit(true);
+    const waiting = writer.append([{ type: 'data-x', data: large }]);
+    waiting.catch(() => undefined);
+    await Promise.resolve();
+    expect(() => store.close()).toThrow(full);
+    await expect(waiting).rejects.toThrow();
+    expect(await open(file).log.get(writer.turnId)).toMatchObject({ lastSeq: 2 });
+  });
+});
+
 describe('the file and its log', () => {
   const modesOf = (file: string) =>
     [file, `${file}-wal`].map((path) => statSync(path).mode & 0o777);
@@ -276,17 +400,17 @@ describe('the file and its log', () => {
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
     const file = newFile();
-    open(file).open('s').set('key', 'value');
+    open(file).open('s').addMessage(message('a'));
     expect(modesOf(file)).toEqual([0o600, 0o600]);
   });
 
   it('are closed to others when they were made by an earlier version', () => {
     const file = newFile();
     const store = open(file);
-    store.open('s').set('key', 'value');
+    store.open('s').addMessage(message('a'));
     store.close();
     chmodSync(file, 0o644);
-    open(file).open('s').set('key', 'other');
+    open(file).open('s').addMessage(message('b'));
     expect(modesOf(file)).toEqual([0o600, 0o600]);
   });
 
@@ -303,7 +427,7 @@ describe('the file and its log', () => {
 
 describe('what is asked of the file', () => {
   const database = new DatabaseSync(':memory:');
-  for (const step of MIGRATIONS) database.exec(step);
+  database.exec(TABLES);
   const planned = Object.entries(SQL).filter(([, sql]) => /SELECT|UPDATE|DELETE/.test(sql));
 
   it.each(planned)('%s goes through an index', (name, sql) => {
@@ -312,13 +436,13 @@ describe('what is asked of the file', () => {
     // Whatever is of one session is searched for; these two are of all, in the order of an index.
     const expected: Record<string, string> = {
       listSessions: 'SCAN sessions USING COVERING INDEX sessions_by_time',
-      unfinishedSessions: 'SCAN turns USING INDEX turns_open',
+      unfinishedSessions: 'SCAN prompts USING INDEX prompts_open',
     };
     const scans = details.filter((detail) => /^SCAN (?!CONSTANT|LIST|pragma_)/.test(detail));
     expect(scans).toEqual(name in expected ? [expected[name]] : []);
-    // Sorting is for the few: the turns that are open, and the channels.
+    // Sorting is for the few: the prompts that are open, and the channels.
     const sorts = details.some((detail) => detail.includes('TEMP B-TREE FOR ORDER BY'));
-    expect(sorts).toBe(name === 'openTurns' || name === 'channels');
+    expect(sorts).toBe(name === 'openPrompts' || name === 'channels');
   });
 
   it('deletes a session through indexes too', () => {

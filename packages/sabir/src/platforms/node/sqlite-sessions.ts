@@ -71,9 +71,12 @@ export function sqliteSessionStore(options: SqliteSessionStoreOptions): SessionS
     close() {
       if (!database.isOpen) return;
       void log.close();
-      journal.flush();
-      // Also brings what is in the write-ahead log into the file, and removes the log.
-      database.close();
+      try {
+        journal.flush();
+      } finally {
+        // Also brings what is in the write-ahead log into the file, and removes the log.
+        database.close();
+      }
     },
   };
 }
