@@ -1,17 +1,19 @@
-/** What an upstream is held to whose sessions can go on with a turn that another process prompted. */
+/**
+ * What an upstream is held to whose sessions can go on with a turn that another process prompted: `attach` tells what
+ * follows what is written, and nothing before it.
+ */
 import { describe, expect, it } from 'vitest';
-import { verifyChunks } from '../src/core/verify.ts';
-import type { UpstreamSession, User } from '../src/turns/upstream.ts';
+import type { UpstreamSession, User, Written } from '../src/turns/upstream.ts';
 import type { UpstreamRig } from './upstream-conformance.ts';
 import {
   bob,
-  messageOf,
+  NOTHING_WRITTEN,
   promptOf,
-  takeOver,
   textOf,
   until,
   type Watched,
   watch,
+  writtenOf,
 } from './upstream-turn.ts';
 
 type Attaching = {
@@ -19,9 +21,6 @@ type Attaching = {
   /** A session of its own each time, as each process has one. */
   open(user?: User): Promise<UpstreamSession>;
 };
-
-const placesOf = ({ told }: Watched) =>
-  told.filter(({ hasPlace }) => hasPlace).map(({ event, position }) => ({ event, position }));
 
 export function describeAttaching({ rig, open }: Attaching): void {
   const texts = () =>
@@ -31,61 +30,58 @@ export function describeAttaching({ rig, open }: Attaching): void {
   const isAsked = ({ chunks }: Watched) => chunks.some(({ type }) => type === 'data-question');
   const yes = { type: 'answer', questionId: 'q1', answer: 'Yes' } as const;
 
-  /** What both have written, if the first wrote no more than this many of its events. */
-  function expectWhole(first: Watched, second: Watched, mark: number): string {
-    const written = first.told.filter(({ position }) => position <= mark);
-    const log = takeOver(
-      written.flatMap(({ chunks }) => chunks),
-      mark,
-      second.told,
-    );
-    expect(verifyChunks(log)).toEqual([]);
-    expect(messageOf(log)).toEqual(messageOf(second.chunks));
-    return textOf(log);
-  }
-
   describe('attach', () => {
-    it('tells a turn that runs from its first event, each at its place', async () => {
+    it.each(['text', 'fail', 'echo once'])(
+      'adds to every beginning of an ended turn exactly the rest of it: %s',
+      async (text) => {
+        const prompt = promptOf(text);
+        const whole = watch(await open(), prompt);
+        const end = await whole.done;
+        const stored = await rig().stored?.(prompt.turnId);
+        if (stored) expect(whole.chunks).toEqual(stored);
+        const session = await open();
+        for (let cut = 0; cut < whole.told.length; cut++) {
+          const written = writtenOf(whole, cut);
+          const second = watch(session, prompt, written);
+          expect(await second.done).toEqual(end);
+          expect([...written.chunks, ...second.chunks]).toEqual(whole.chunks);
+          expect(second.closed).toEqual([]);
+        }
+        expect(texts()).toEqual([text]);
+      },
+    );
+
+    it('goes on with a turn that runs, behind every beginning of it', async () => {
       const first = await open();
       const prompt = promptOf('slow');
       const begun = watch(first, prompt);
       await until(() => begun.text === 'Half ');
-      const second = watch(await open(), prompt, 'attach');
-      await until(() => second.text === 'Half ');
-      expect(placesOf(second)).toEqual(placesOf(begun));
-      expect(placesOf(second).map(({ position }) => position)).toEqual(
-        placesOf(second).map((_, at) => at + 1),
-      );
-      const mark = begun.turn.position ?? 0;
-      expect(mark).toBeGreaterThan(0);
+      const beginnings = begun.told.map((_, cut) => writtenOf(begun, cut + 1));
+      const { length } = begun.chunks;
       first.close();
+      const seconds: { written: Written; watched: Watched }[] = [];
+      for (const written of [NOTHING_WRITTEN, ...beginnings]) {
+        const watched = watch(await open(), prompt, written);
+        seconds.push({ written, watched });
+        await until(() => written.chunks.length + watched.chunks.length === length);
+      }
       rig().go();
-      expect(await second.done).toMatchObject({ outcome: 'finished' });
-      for (let at = 0; at <= mark; at++) {
-        expect(expectWhole(begun, second, at)).toBe('Half and whole.');
+      for (const { written, watched } of seconds) {
+        expect(await watched.done).toMatchObject({ outcome: 'finished' });
+        const log = [...written.chunks, ...watched.chunks];
+        expect(textOf(log)).toBe('Half and whole.');
+        expect(log).toEqual(seconds[0]?.watched.chunks);
+        const stored = await rig().stored?.(prompt.turnId);
+        if (stored) expect(log).toEqual(stored);
       }
       expect(texts()).toEqual(['slow']);
     });
 
-    it('tells a turn that has ended, and how', async () => {
-      const first = await open();
-      for (const text of ['text', 'fail', 'echo once']) {
-        const prompt = promptOf(text);
-        const whole = watch(first, prompt);
-        const end = await whole.done;
-        const second = watch(await open(), prompt, 'attach');
-        expect(await second.done).toEqual(end);
-        expect(placesOf(second)).toEqual(placesOf(whole));
-        for (let at = 0; at <= (whole.turn.position ?? 0); at++) expectWhole(whole, second, at);
-      }
-      expect(texts()).toEqual(['text', 'fail', 'echo once']);
-    });
-
     it('sends a prompt that never arrived, and no prompt twice', async () => {
       const prompt = promptOf('echo late');
-      const second = watch(await open(), prompt, 'attach');
+      const second = watch(await open(), prompt, NOTHING_WRITTEN);
       expect(await second.done).toMatchObject({ outcome: 'finished' });
-      const third = watch(await open(), prompt, 'attach');
+      const third = watch(await open(), prompt, NOTHING_WRITTEN);
       await third.done;
       expect([second.text, third.text]).toEqual(['echo late', 'echo late']);
       expect(texts()).toEqual(['echo late']);
@@ -97,9 +93,9 @@ export function describeAttaching({ rig, open }: Attaching): void {
       const first = await open();
       const prompt = promptOf('echo second', { chatId: 'c2' });
       const begun = watch(first, prompt);
-      if (rig().isSerial) await until(() => begun.turn.isQueued && begun.events.length > 0);
+      if (rig().isSerial) await until(() => begun.turn.isQueued);
       first.close();
-      const second = watch(await open(), prompt, 'attach');
+      const second = watch(await open(), prompt, NOTHING_WRITTEN);
       if (rig().isSerial) await until(() => second.turn.isQueued);
       rig().go();
       expect(await second.done).toMatchObject({ outcome: 'finished' });
@@ -112,13 +108,14 @@ export function describeAttaching({ rig, open }: Attaching): void {
       const prompt = promptOf('question');
       const begun = watch(first, prompt);
       await until(() => isAsked(begun));
-      const mark = begun.turn.position ?? 0;
+      const written = writtenOf(begun);
       first.close();
-      const second = watch(await open(), prompt, 'attach');
-      await until(() => isAsked(second));
+      const second = watch(await open(), prompt, written);
       second.turn.answer(yes);
       expect(await second.done).toMatchObject({ outcome: 'finished' });
-      expect(expectWhole(begun, second, mark)).toContain('Answered: Yes');
+      expect(second.text).toContain('Answered: Yes');
+      const stored = await rig().stored?.(prompt.turnId);
+      if (stored) expect([...written.chunks, ...second.chunks]).toEqual(stored);
     });
 
     it('takes an answer and a stop again that it has had already', async () => {
@@ -129,19 +126,19 @@ export function describeAttaching({ rig, open }: Attaching): void {
       begun.turn.answer(yes);
       await until(() => begun.text.includes('Answered: Yes'));
       first.close();
-      const second = watch(await open(), prompt, 'attach');
+      const second = watch(await open(), prompt, NOTHING_WRITTEN);
       second.turn.answer(yes);
       second.turn.answer({ ...yes, answer: 'No' });
       expect(await second.done).toMatchObject({ outcome: 'finished' });
       expect(second.text).toContain('Answered: Yes');
       expect(second.closed).toEqual([]);
-      const third = watch(await open(), prompt, 'attach');
+      const third = watch(await open(), prompt, NOTHING_WRITTEN);
       third.turn.stop();
       expect(await third.done).toMatchObject({ outcome: 'finished' });
       expect(texts()).toEqual(['question']);
     });
 
-    it('stops a turn that another was to stop, and no other', async () => {
+    it('stops a turn that another process was to stop, and no other', async () => {
       const first = await open();
       const prompt = promptOf('slow', { chatId: 'c1' });
       const begun = watch(first, prompt);
@@ -150,13 +147,13 @@ export function describeAttaching({ rig, open }: Attaching): void {
       begun.turn.stop();
       first.close();
       const session = await open();
-      const second = watch(session, prompt, 'attach');
+      const second = watch(session, prompt, NOTHING_WRITTEN);
       second.turn.stop();
       expect(await second.done).toMatchObject({ outcome: 'stopped' });
       expect(second.text).toBe('Half ');
       expect(await other.done).toMatchObject({ outcome: 'finished' });
-      expect(session.isBusy ?? false).toBe(false);
-      const third = watch(await open(), prompt, 'attach');
+      await until(() => !session.isBusy);
+      const third = watch(await open(), prompt, NOTHING_WRITTEN);
       expect(await third.done).toMatchObject({ outcome: 'stopped' });
     });
 
@@ -164,22 +161,22 @@ export function describeAttaching({ rig, open }: Attaching): void {
       const prompt = promptOf('text');
       const session = await open();
       await watch(session, prompt).done;
-      const released = watch(session, prompt, 'attach');
+      const released = watch(session, prompt, NOTHING_WRITTEN);
       released.turn.release();
       await watch(session, promptOf('echo next')).done;
       expect([released.events, released.closed]).toEqual([[], []]);
       session.close();
-      const late = watch(session, prompt, 'attach');
+      const late = watch(session, prompt, NOTHING_WRITTEN);
       expect(await late.done).toMatchObject({ outcome: 'failed' });
       expect([late.events, late.closed.length]).toEqual([[], 1]);
     });
 
-    it('tells nobody else’s turn', async () => {
+    it('tells a user nothing of another user’s turn', async () => {
       const prompt = promptOf('echo hers');
       await watch(await open(), prompt).done;
-      const his = watch(await open(bob), { ...prompt, user: bob }, 'attach');
+      const his = watch(await open(bob), { ...prompt, user: bob }, NOTHING_WRITTEN);
       expect(await his.done).toMatchObject({ outcome: 'failed' });
-      expect(placesOf(his)).toEqual([]);
+      expect(his.events).toEqual([]);
     });
   });
 }

@@ -10,6 +10,7 @@
  * - `drop` says "Half " and then the connection is gone.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Chunk } from '../src/core/chunks.ts';
 import type { Upstream, UpstreamSession } from '../src/turns/upstream.ts';
 import { describeAttaching } from './upstream-attach-conformance.ts';
 import { ann, bob, never, promptOf, trackTimers, until, watch } from './upstream-turn.ts';
@@ -24,6 +25,8 @@ export type UpstreamRig = {
   held(): number;
   /** The agent takes one prompt at a time. */
   isSerial: boolean;
+  /** What the agent's side has in a log of its own of a turn, where it keeps one. */
+  stored?(turnId: string): Promise<Chunk[]>;
   /** One that cannot be reached, and one that never answers `open`, where there is a connection. */
   unreachable?: Upstream;
   hanging?: Upstream;
@@ -39,13 +42,16 @@ export type UpstreamTraits = {
   hasHistory: boolean;
   /** Its sessions can go on with the turns of another process. */
   canAttach?: boolean;
-  /** The agent ends by itself what nobody answers in time, and says so. */
-  keepsTime?: boolean;
+  /**
+   * Its chunks are those of a log elsewhere. The process of that log keeps the time of questions, and decides what a
+   * person is shown of an error.
+   */
+  isReplica?: boolean;
 };
 
 export function describeUpstream(
   name: string,
-  { hasConnection, hasHistory, canAttach = false, keepsTime = false }: UpstreamTraits,
+  { hasConnection, hasHistory, canAttach = false, isReplica = false }: UpstreamTraits,
   setup: () => Promise<UpstreamRig>,
 ): void {
   describe(`upstream ${name}`, () => {
@@ -149,6 +155,7 @@ export function describeUpstream(
         expect(error).toMatchObject({ errorText: 'It broke.' });
       });
 
+      if (isReplica) return;
       it('says errors as the application wants them said', async () => {
         const errorText = () => 'Sorry.';
         const watched = watch(await open(), promptOf('fail', { errorText }));
@@ -264,7 +271,7 @@ export function describeUpstream(
         expect(shown.at(-1)).toMatchObject(open1('answered'));
       });
 
-      if (keepsTime) return;
+      if (isReplica) return;
       it('says that nobody answered in time', async () => {
         const watched = watch(await open(), promptOf('question'));
         await until(() => watched.chunks.some(({ type }) => type === 'data-question'));

@@ -11,6 +11,7 @@ import type {
   UpstreamSession,
   UpstreamTurn,
   User,
+  Written,
 } from '../src/turns/upstream.ts';
 
 export const ann: User = { id: 'ann' };
@@ -38,15 +39,14 @@ export function promptOf(text: string, more: Partial<Prompt> = {}): Prompt {
 /** An event as the sink was given it. */
 export type Told = {
   event: unknown;
-  /** The turn's, while it was told. */
+  /** The turn's, when it was told. */
   position: number;
-  /** It has a place of its own among the turn's events. */
-  hasPlace: boolean;
   chunks: Chunk[];
 };
 
 export type Watched = {
   readonly turn: UpstreamTurn;
+  /** What was told, without what was written before. */
   readonly chunks: Chunk[];
   readonly told: Told[];
   /** Everything the sink was given. */
@@ -64,12 +64,8 @@ const PATIENCE = { timeout: 10_000, interval: 5 };
 export const until = (check: () => unknown) =>
   vi.waitFor(() => expect(check()).toBeTruthy(), PATIENCE);
 
-export function watch(
-  session: UpstreamSession,
-  prompt: Prompt,
-  begin: 'prompt' | 'attach' = 'prompt',
-  onTold?: (told: Told) => void,
-): Watched {
+/** With `written`, the turn is one that another process has prompted and written so far. */
+export function watch(session: UpstreamSession, prompt: Prompt, written?: Written): Watched {
   const chunks: Chunk[] = [];
   const told: Told[] = [];
   const events: unknown[] = [];
@@ -92,11 +88,9 @@ export function watch(
       if (!translator) throw new Error('The sink was called from inside prompt.');
       events.push(event);
       const { position = 0 } = turn;
-      const hasPlace = position > (told.at(-1)?.position ?? 0);
-      const one = { event, position, hasPlace, chunks: translator.push(event) };
+      const one = { event, position, chunks: translator.push(event) };
       told.push(one);
       take(one.chunks);
-      onTold?.(one);
     },
     close(outcome) {
       if (!translator) throw new Error('The sink was closed from inside prompt.');
@@ -104,7 +98,7 @@ export function watch(
       take(translator.end(outcome));
     },
   };
-  const turn = begin === 'prompt' ? session.prompt(prompt, sink) : attachTo(session, prompt, sink);
+  const turn = written ? attachTo(session, prompt, sink, written) : session.prompt(prompt, sink);
   translator = turn.translator;
   return {
     turn,
@@ -120,38 +114,30 @@ export function watch(
     },
     get done() {
       return withPatience(over.promise).then(() => {
-        expect(verifyChunks(chunks)).toEqual([]);
-        return (foldChunks(chunks).metadata ?? {}) as { outcome?: string };
+        const whole = [...(written?.chunks ?? []), ...chunks];
+        expect(verifyChunks(whole)).toEqual([]);
+        return (foldChunks(whole).metadata ?? {}) as { outcome?: string };
       });
     },
   };
 }
 
-function attachTo(session: UpstreamSession, prompt: Prompt, sink: TurnSink): UpstreamTurn {
+function attachTo(
+  session: UpstreamSession,
+  prompt: Prompt,
+  sink: TurnSink,
+  written: Written,
+): UpstreamTurn {
   if (!session.attach) throw new Error('The session cannot attach.');
-  return session.attach(prompt, sink);
+  return session.attach(prompt, sink, written);
 }
 
-/**
- * What is in the log of a turn when another process goes on with it: what the first had written, up
- * to and with the event at `mark`, and what the second is told after that.
- */
-export function takeOver(logged: Chunk[], mark: number, told: readonly Told[]): Chunk[] {
-  const log = [...logged];
-  for (const { position, hasPlace, chunks } of told) {
-    if (position < mark || (position === mark && hasPlace)) continue;
-    for (const chunk of chunks) {
-      // That a prompt waits is said in a message too, before its first event.
-      if (chunk.type !== 'start' || log.length === 0) log.push(chunk);
-    }
-  }
-  return log;
-}
+export const NOTHING_WRITTEN: Written = { chunks: [], mark: 0 };
 
-/** The message of these chunks, but for where its prompt waited: that is not told again. */
-export function messageOf(chunks: Chunk[]) {
-  const message = foldChunks(chunks);
-  return { ...message, parts: message.parts.filter(({ type }) => type !== 'data-queue') };
+/** What the log has of a turn if its first process wrote so many of the events that it was told. */
+export function writtenOf({ told }: Watched, events = told.length): Written {
+  const taken = told.slice(0, events);
+  return { chunks: taken.flatMap(({ chunks }) => chunks), mark: taken.at(-1)?.position ?? 0 };
 }
 
 export const textOf = (chunks: Chunk[]) =>

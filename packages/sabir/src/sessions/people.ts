@@ -3,7 +3,7 @@ import type { User } from '../turns/upstream.ts';
 import type { Clock, SessionNotice } from './options.ts';
 import type { SessionStorage } from './storage.ts';
 
-/** On a socket of the session, or on a stream of a gateway in this process. */
+/** On a socket of their own, or through a gateway. */
 type Connection = 'socket' | 'stream';
 type Present = { readonly user: User; readonly role: Role; readonly by: Connection };
 

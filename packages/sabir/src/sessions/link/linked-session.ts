@@ -7,6 +7,7 @@ import {
 } from '../../core/errors.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
+import { steadyNow } from '../../core/timers.ts';
 import type { Channel, Translator } from '../../core/translator.ts';
 import { within } from '../../core/within.ts';
 import { NamedTimers } from '../../sources/agent-ops/named-timers.ts';
@@ -72,13 +73,14 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #turns = new Map<string, Turn>();
   #channels = new Map<string, Channel>();
   #timers = new NamedTimers<'ping' | 'retry' | 'give-up'>();
-  /** Turns that are to stop, and have not been seen to: also when the gateway waits for them no more. */
+  /** Turns whose stop the server has not confirmed, also those that were released. */
   #stopping = new Set<string>();
-  #histories = new Map<number, (messages: UIMessage[]) => void>();
+  #histories = new Map<number, PromiseWithResolvers<UIMessage[]>>();
   #lastHistory = 0;
   #unanswered = 0;
-  /** Connections since the last one that brought anything new. */
+  /** Connections since the last one that lasted or brought anything new. */
   #attempts = 0;
+  #connectedAt = 0;
   #closing = new AbortController();
   /** As the server says: a longer message would cost the connection. */
   #maxMessageBytes = Infinity;
@@ -102,6 +104,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
       return;
     }
     this.#socket = socket;
+    this.#connectedAt = steadyNow();
     this.#unanswered = 0;
     this.#timers.clear('give-up');
     this.#timers.repeat('ping', this.#options.pingMs, () => this.#ping());
@@ -120,11 +123,11 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   async history(_user: User, channel: Channel = this.#options.channel): Promise<UIMessage[]> {
     if (!this.#socket) throw new SabirError(UPSTREAM_UNREACHABLE);
     const id = ++this.#lastHistory;
-    const { promise, resolve } = Promise.withResolvers<UIMessage[]>();
-    this.#histories.set(id, resolve);
+    const asked = Promise.withResolvers<UIMessage[]>();
+    this.#histories.set(id, asked);
     this.#send({ type: 'history', id, channel });
     try {
-      return await within(this.#options.historyMs, promise, () => {
+      return await within(this.#options.historyMs, asked.promise, () => {
         throw new SabirError(NO_HISTORY, 'The session server took too long to send its history.');
       });
     } finally {
@@ -160,6 +163,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
           return turn.seq;
         },
         stop: () => this.#stop(turn),
+        tellsStop: true,
         answer: (answer) => {
           turn.answers.push(answer);
           this.#sendAnswer(turnId, answer);
@@ -233,10 +237,13 @@ export class LinkedSession implements UpstreamSession, SocketListener {
         }
         break;
       case 'accepted':
-        this.#turns.get(event.turnId)?.accepted.resolve();
+        this.#accepted(event.turnId);
+        break;
+      case 'stopped':
+        this.#stopping.delete(event.turnId);
         break;
       case 'history':
-        this.#histories.get(event.id)?.(event.messages);
+        this.#histories.get(event.id)?.resolve(event.messages);
         break;
       case 'refused':
       case 'queue':
@@ -247,14 +254,16 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     }
   }
 
-  #takeTurnEvent(event: Extract<LinkEvent, { turnId: string }>): void {
-    const { turnId } = event;
-    const hasEnded =
-      event.type === 'withdrawn' ||
-      event.type === 'gone' ||
-      (event.type === 'chunks' && event.chunks.at(-1)?.type === 'finish');
-    if (hasEnded || event.type === 'refused') this.#stopping.delete(turnId);
+  #accepted(turnId: string): void {
     const turn = this.#turns.get(turnId);
+    if (!turn) return;
+    turn.accepted.resolve();
+    // A `queue` follows where it waits; before a drop it may have waited.
+    turn.isQueued = false;
+  }
+
+  #takeTurnEvent(event: Extract<LinkEvent, { turnId: string }>): void {
+    const turn = this.#turns.get(event.turnId);
     if (!turn) return;
     switch (event.type) {
       case 'refused': {
@@ -281,10 +290,9 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   #takeChunks(turn: Turn, { seq, chunks }: Extract<LinkEvent, { type: 'chunks' }>): void {
     this.#attempts = 0;
     turn.isQueued = false;
-    // What was sent before a drop may be sent again after it.
-    const isNew = (at: number) => seq - chunks.length + at + 1 > turn.seq;
-    for (const [at, chunk] of chunks.entries()) {
-      if (!isNew(at)) continue;
+    // Sent for an earlier request of this turn, which had more of it: what this one needs follows.
+    if (seq - chunks.length > turn.seq) return;
+    for (const chunk of chunks.slice(turn.seq - seq + chunks.length)) {
       turn.seq++;
       turn.sink.event(chunk);
       if (this.#turns.get(turn.prompt.turnId) !== turn) return;
@@ -295,6 +303,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
   drop(): void {
     this.#hangUp();
+    if (steadyNow() - this.#connectedAt > this.#options.returnMs) this.#attempts = 0;
     const isOfUse = this.#turns.size > 0 || this.#stopping.size > 0;
     if (!isOfUse || this.#attempts >= MOST_ATTEMPTS) {
       this.#end(DROPPED);
@@ -309,6 +318,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     const socket = this.#socket;
     this.#socket = undefined;
     socket?.close();
+    for (const { reject } of this.#histories.values()) reject(new SabirError(UPSTREAM_DROPPED));
   }
 
   #connectLater(): void {
@@ -337,8 +347,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     turn.accepted.resolve();
     if (this.#turns.get(turnId) !== turn) return;
     this.#turns.delete(turnId);
-    // One that is to stop is followed to its end, so that the stop can be sent again after a drop.
-    if (!this.#stopping.has(turnId)) this.#send({ type: 'release', turnId });
+    this.#send({ type: 'release', turnId });
   }
 
   #ping(): void {

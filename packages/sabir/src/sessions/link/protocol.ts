@@ -59,6 +59,8 @@ export type LinkEvent =
   | { type: 'queue'; turnId: string; position: number }
   /** The prompt was taken out of the queue. */
   | { type: 'withdrawn'; turnId: string }
+  /** Confirms a `stop`: the turn is being stopped, was withdrawn, has ended, or is not known. */
+  | { type: 'stopped'; turnId: string }
   /** `seq` is the number of the last of these chunks in the session's log. */
   | { type: 'chunks'; turnId: string; seq: number; chunks: Chunk[] }
   /** The session's log has no more of this turn. */
@@ -105,6 +107,7 @@ const EVENTS: Record<LinkEvent['type'], (event: Loose) => boolean> = {
   refused: ({ turnId, code, error }) => [turnId, code, error].every(isString),
   queue: ({ turnId, position }) => isString(turnId) && isPlace(position),
   withdrawn: ({ turnId }) => isString(turnId),
+  stopped: ({ turnId }) => isString(turnId),
   chunks: ({ turnId, seq, chunks }) => isString(turnId) && isPlace(seq) && Array.isArray(chunks),
   gone: ({ turnId }) => isString(turnId),
   history: ({ id, messages }) => isPlace(id) && Array.isArray(messages),

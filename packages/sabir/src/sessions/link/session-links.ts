@@ -23,6 +23,7 @@ export type SessionLinksOptions = {
   logger?: Logger;
 };
 
+type LinkOptions = SessionLinksOptions & { readonly stoppedEarly: Set<string> };
 type RequestOf<Type> = Extract<LinkRequest, { type: Type }>;
 
 /** A turn that a gateway follows. */
@@ -32,6 +33,7 @@ type Following = { readonly prompt: PromptInfo; readonly stop: AbortController; 
 const PIECE_BYTES = 256_000;
 const MOST_WAITING_BYTES = 8_000_000;
 const RETRY_MS = 20;
+const MOST_STOPPED_EARLY = 100;
 
 /**
  * The gateways elsewhere that are connected to one session. Each connection is for one user. A gateway is trusted: it has
@@ -41,6 +43,8 @@ export class SessionLinks {
   #session: Session;
   #options: SessionLinksOptions;
   #links = new Set<Link>();
+  /** Turns that were stopped before their prompt came, which may be on its way on an older connection. */
+  #stoppedEarly = new Set<string>();
   #unsubscribe;
 
   constructor(session: Session, options: SessionLinksOptions = {}) {
@@ -52,8 +56,9 @@ export class SessionLinks {
   }
 
   connect(socket: SessionSocket, info: GatewayInfo): SocketEvents {
-    const link = new Link(this.#session, socket, info, this.#options);
-    const leave = this.#session.people.enter(info.user, info.role);
+    const options = { ...this.#options, stoppedEarly: this.#stoppedEarly };
+    const link = new Link(this.#session, socket, info, options);
+    const leave = this.#session.people.enter(info.user, info.role, 'stream');
     this.#links.add(link);
     return {
       message: (frame) => link.receive(frame),
@@ -77,16 +82,11 @@ class Link {
   #session: Session;
   #socket: SessionSocket;
   #info: GatewayInfo;
-  #options: SessionLinksOptions;
+  #options: LinkOptions;
   /** By turn id. */
   #following = new Map<string, Following>();
 
-  constructor(
-    session: Session,
-    socket: SessionSocket,
-    info: GatewayInfo,
-    options: SessionLinksOptions,
-  ) {
+  constructor(session: Session, socket: SessionSocket, info: GatewayInfo, options: LinkOptions) {
     this.#session = session;
     this.#socket = socket;
     this.#info = info;
@@ -133,6 +133,10 @@ class Link {
 
   #prompt(request: RequestOf<'prompt'>, bytes: number): void {
     const { type: _, turnId, channel, after, ...asked } = request;
+    if (this.#options.stoppedEarly.has(turnId)) {
+      this.#send({ type: 'withdrawn', turnId });
+      return;
+    }
     try {
       const { prompt } = this.#session.prompt(
         { ...asked, ...channel, promptId: turnId, turnId, bytes },
@@ -154,7 +158,8 @@ class Link {
     this.showQueue();
     try {
       const hasBegun = prompt.outcome !== 'withdrawn' && (await this.#session.whenBegun(prompt));
-      if (following.stop.signal.aborted) return;
+      // The next process has a prompt that still waits when this one closes, and the gateway comes back to it.
+      if (following.stop.signal.aborted || this.#session.isClosed) return;
       if (!hasBegun) this.#send({ type: 'withdrawn', turnId });
       else if (!(await this.#pump(following, after))) this.#send({ type: 'gone', turnId });
     } catch (error) {
@@ -168,8 +173,11 @@ class Link {
   /** True if the turn's end was sent, or the gateway needs no more of it. */
   async #pump({ prompt, stop }: Following, after: number): Promise<boolean> {
     const { turnId } = prompt;
+    const { log } = this.#session;
     const { clock = systemClock } = this.#options;
-    for await (const batch of this.#session.log.read(turnId, after, stop.signal, PIECE_BYTES)) {
+    // After a crash of the machine the log may have less than the gateway.
+    if (((await log.get(turnId))?.lastSeq ?? 0) < after) return false;
+    for await (const batch of log.read(turnId, after, stop.signal, PIECE_BYTES)) {
       const last = batch.at(-1);
       if (!last) continue;
       const chunks = batch.map(({ chunk }) => chunk);
@@ -197,12 +205,27 @@ class Link {
 
   async #stop(turnId: string): Promise<void> {
     const prompt = this.#session.storage.promptInfo('turnId', turnId);
-    if (prompt) await this.#session.stop(prompt, this.#info, 'stopped by the user');
+    try {
+      if (!prompt) this.#stopEarly(turnId);
+      else await this.#session.stop(prompt, this.#info, 'stopped by the user');
+    } catch (error) {
+      // What the storage could not do is asked for again after the next drop.
+      if (!(error instanceof SabirError)) throw error;
+    }
+    this.#send({ type: 'stopped', turnId });
   }
 
-  async #answer({ questionId, answer, by }: RequestOf<'answer'>): Promise<void> {
+  #stopEarly(turnId: string): void {
+    const { stoppedEarly } = this.#options;
+    stoppedEarly.add(turnId);
+    const [oldest] = stoppedEarly;
+    if (stoppedEarly.size > MOST_STOPPED_EARLY) stoppedEarly.delete(oldest as string);
+  }
+
+  async #answer({ turnId, questionId, answer, by }: RequestOf<'answer'>): Promise<void> {
     const member = by ? { user: { id: by.userId }, role: by.role } : this.#info;
-    await this.#session.answer(questionId, answer, member);
+    const prompt = this.#session.find('turnId', turnId, member);
+    await this.#session.answer(questionId, answer, member, prompt);
   }
 
   #release(turnId: string): void {
