@@ -58,3 +58,4 @@ export type {
   TurnSpan,
   TurnStart,
 } from './telemetry.ts';
+export { type ClientInfo, V2Sockets, type V2SocketsOptions } from './v2/sockets.ts';
