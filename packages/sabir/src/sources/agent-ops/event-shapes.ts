@@ -68,15 +68,17 @@ export const V2_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
   'usage-report',
 ]);
 
+/** Undefined if the event is malformed, or of a type that no translator handles. */
+export function soundTypeOf(event: unknown): TurnEventType | undefined {
+  const { type } = (event ?? {}) as Loose;
+  if (!isString(type) || !Object.hasOwn(SHAPES, type)) return undefined;
+  return SHAPES[type as TurnEventType](event as Loose) ? (type as TurnEventType) : undefined;
+}
+
 /** The types that do not count for who listens to one dialect. */
 export function otherTypes(dialect: 'auto' | 'v2' | 'snapshot'): ReadonlySet<string> | undefined {
   if (dialect === 'auto') return undefined;
   return dialect === 'v2' ? SNAPSHOT_TYPES : V2_TYPES;
-}
-
-/** A turn begins with an empty message. A message with text but no parts is no turn. */
-export function isTurnMessage({ parts, content }: SessionMessage): boolean {
-  return Array.isArray(parts) || (parts == null && !content);
 }
 
 /** The snapshot says that its turn is over. */

@@ -1,17 +1,21 @@
 import type { Loose } from '../../core/loose.ts';
 import {
-  hasFinish,
+  isNamed,
   isObject,
   isString,
   isTurnError,
-  isTurnMessage,
   otherTypes,
-  SHAPES,
+  soundTypeOf,
   statusKindOf,
 } from './event-shapes.ts';
-import type { EventOf, SessionMessage, SessionStatus, TurnEventType } from './events.ts';
-import type { Match, TurnMatcher } from './match-turn.ts';
+import type { EventOf, SessionStatus, TurnEventType } from './events.ts';
 import type { AgentOpsOptions } from './options.ts';
+import type { TurnMatcher } from './turn-matcher.ts';
+
+export interface LinkedTurn extends TurnMatcher {
+  /** Of our prompt in the queue, from 1; undefined if it does not wait behind others. */
+  readonly place: number | undefined;
+}
 
 /**
  * The turn of a prompt, on the socket of a server that says which prompt each turn answers: nothing
@@ -22,18 +26,12 @@ export function createLinkedTurn(
   promptId: string,
   givenId: string | undefined,
   dialect: AgentOpsOptions['dialect'] = 'auto',
-): TurnMatcher {
+): LinkedTurn {
   const ignored = otherTypes(dialect);
   let turnId = givenId;
   let isBegun = false;
   let isWaiting = false;
-  /** From 1, while the prompt waits behind others. */
   let place: number | undefined;
-
-  function begin(): void {
-    isBegun = true;
-    leave();
-  }
 
   function leave(): void {
     isWaiting = false;
@@ -56,54 +54,41 @@ export function createLinkedTurn(
     else leave();
   }
 
-  function announce(id: string, answered: unknown): Match {
-    const isOurs = answered === undefined ? id === turnId : answered === promptId;
-    if (!isOurs) return 'other';
-    turnId = id;
-    begin();
-    return 'begun';
-  }
-
   function isTurn(id: unknown): boolean {
     if (!isString(id) || id !== turnId) return false;
-    begin();
+    isBegun = true;
+    leave();
     return true;
   }
 
-  function readSnapshot(message: SessionMessage): Match {
-    const { id, role, parts, promptId: answered } = message;
-    const isOfTurn = role === undefined || role === 'assistant';
-    if (!isOfTurn || (parts != null && !Array.isArray(parts))) return 'other';
-    if (role && answered === promptId) announce(id, answered);
-    if (!isTurn(id)) return 'other';
-    return hasFinish(message) ? 'ended' : 'ours';
+  function announces(id: unknown, answered: unknown): boolean {
+    if (answered === promptId && isString(id)) turnId = id;
+    return (answered === undefined || answered === promptId) && isTurn(id);
   }
 
-  function readMessage(message: SessionMessage): Match {
-    const { id, role, promptId: answered } = message;
-    const isOfTurn = role === 'assistant' && (isTurnMessage(message) || id === turnId);
-    const match = isOfTurn ? announce(id, answered) : 'other';
-    return match === 'begun' && hasFinish(message) ? 'ended' : match;
+  function isOfMessage({ id, role, parts, promptId: answered }: Loose): boolean {
+    if (parts != null && !Array.isArray(parts)) return false;
+    if (role === 'assistant' && answered === promptId) return announces(id, answered);
+    return (role === undefined || role === 'assistant') && isTurn(id);
   }
 
-  function readInit({ session, data }: EventOf<'init'>): Match {
+  function readInit({ session, data }: EventOf<'init'>): boolean {
     if (isObject(data)) readPlaces(data);
     const messages: unknown = session?.messages;
-    const matches = (Array.isArray(messages) ? messages : [])
-      .filter((message) => isObject(message) && isString(message.id) && message.id !== '')
-      .map(readSnapshot);
-    if (matches.includes('ended')) return 'ended';
-    return matches.includes('ours') ? 'ours' : 'other';
+    for (const message of Array.isArray(messages) ? messages : []) {
+      if (isObject(message)) isOfMessage(message);
+    }
+    // The translator finds the message of our turn, if it is there.
+    return true;
   }
 
-  function readStatus(status: SessionStatus): Match {
+  function isOfStatus(status: SessionStatus): boolean {
     const { promptQueued, promptId: queued, queuePosition, queueReason } = status;
     if (promptQueued && queued === promptId) wait(queuePosition, queueReason);
-    if (status.promptWithdrawn === promptId) return isBegun ? 'other' : 'ended';
+    if (status.promptWithdrawn === promptId) return !isBegun;
     const kind = statusKindOf(status);
-    if (kind === 'queue') return isWaiting ? 'queued' : 'queue';
     // The server names the turn that ends, and sends a lost prompt to another runner as the same turn.
-    return kind === undefined ? 'ours' : 'other';
+    return kind === undefined || (kind === 'queue' && isWaiting);
   }
 
   function isAbout({ turnId: ofTurn, promptId: ofPrompt, messageId }: Loose): boolean {
@@ -113,45 +98,31 @@ export function createLinkedTurn(
     return named == null ? isBegun : named === promptId;
   }
 
-  function apply(type: TurnEventType, event: Loose): Match {
-    if (type.startsWith('message.part.')) return isTurn(event.turnId) ? 'ours' : 'other';
-    switch (type) {
-      case 'usage-report':
-      case 'question':
-      case 'interactive_prompt':
-        return isTurn(event.turnId) ? 'ours' : 'other';
-      case 'message.create':
-        return announce(event.turnId as string, event.promptId);
-      case 'message.finalize':
-      case 'aborted':
-        return isString(event.turnId) && event.turnId === turnId ? 'ended' : 'other';
-      case 'complete':
-        return isBegun && event.messageId === promptId ? 'ended' : 'other';
-      case 'init':
-        return readInit(event as EventOf<'init'>);
-      case 'message':
-        return readMessage(event.data as SessionMessage);
-      case 'message.updated':
-        return readSnapshot(event.data as SessionMessage);
-      case 'chunk':
-        return isTurn(event.messageId) ? 'ours' : 'other';
-      case 'agentStatus':
-        return isAbout(event) ? 'ours' : 'other';
-      case 'status':
-        return isObject(event.data) ? readStatus(event.data) : 'other';
-      case 'error':
-        return isTurnError(event as EventOf<'error'>) && isAbout(event) ? 'cut' : 'other';
-      case 'queue.state':
-        if (isObject(event.data)) readPlaces(event.data);
-        return 'queue';
-      case 'queue.withdrawn': {
-        const isOurs = isObject(event.data) && event.data.promptId === promptId;
-        return isOurs && !isBegun ? 'ended' : 'other';
-      }
-      default:
-        return 'ours';
-    }
+  function readQueue({ data }: EventOf<'queue.state'>): boolean {
+    if (isObject(data)) readPlaces(data);
+    return true;
   }
+
+  const isEnd = ({ turnId: id }: Loose) => isString(id) && id === turnId;
+
+  /** All other events name their turn. */
+  const rules: { [Type in TurnEventType]?: (event: EventOf<Type>) => boolean } = {
+    'message.create': (event) => announces(event.turnId, event.promptId),
+    'message.finalize': isEnd,
+    aborted: isEnd,
+    complete: ({ messageId }) => isBegun && messageId === promptId,
+    init: readInit,
+    message: ({ data }) => isOfMessage(data),
+    'message.updated': ({ data }) => isOfMessage(data),
+    chunk: ({ messageId }) => isTurn(messageId),
+    agentStatus: isAbout,
+    status: ({ data }) => isObject(data) && isOfStatus(data),
+    error: (event) => isTurnError(event) && isAbout(event),
+    'queue.state': readQueue,
+    'queue.withdrawn': ({ data }) => !isBegun && isObject(data) && data.promptId === promptId,
+    interactive_prompt_resolved: () => true,
+    interactive_prompt_expired: () => true,
+  };
 
   return {
     get isWaiting() {
@@ -161,18 +132,16 @@ export function createLinkedTurn(
       return place;
     },
     match(event) {
-      try {
-        const { type, turnId: id, promptId: answered } = (event ?? {}) as Loose;
-        if (!isString(type) || !Object.hasOwn(SHAPES, type)) return 'ours';
-        // Any event that names our prompt and a turn says which turn is ours.
-        if (answered === promptId && isString(id) && id !== '') turnId ??= id;
-        if (!SHAPES[type as TurnEventType](event as Loose)) return 'ours';
-        if (ignored?.has(type)) return 'other';
-        return apply(type as TurnEventType, event as Loose);
-      } catch {
-        // A getter of the event threw. The translator reads it too, and counts it.
-        return 'ours';
-      }
+      const type = soundTypeOf(event);
+      if (!type) return 'ours';
+      const named = event as Loose;
+      // Any event that names our prompt and a turn says which turn is ours.
+      if (named.promptId === promptId && isNamed(named.turnId)) turnId ??= named.turnId;
+      if (ignored?.has(type)) return 'other';
+      // The table pairs each type with its own event; TypeScript cannot follow the pairing.
+      const isOurs =
+        rules[type as 'aborted']?.(named as EventOf<'aborted'>) ?? isTurn(named.turnId);
+      return isOurs ? 'ours' : 'other';
     },
   };
 }

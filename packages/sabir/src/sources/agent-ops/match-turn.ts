@@ -5,9 +5,8 @@ import {
   isObject,
   isString,
   isTurnError,
-  isTurnMessage,
   otherTypes,
-  SHAPES,
+  soundTypeOf,
   statusKindOf,
 } from './event-shapes.ts';
 import type { EventOf, Place, SessionMessage, SessionStatus, TurnEventType } from './events.ts';
@@ -15,45 +14,10 @@ import type { AgentOpsOptions } from './options.ts';
 import { OtherTurns } from './other-turns.ts';
 import { type AskingEvent, placeOfQuestion } from './questions.ts';
 import { type ExpectedPrompt, SentPrompt } from './sent-prompt.ts';
-
-/** What an event on a session's socket means for the turn that answers our prompt. */
-export type Match =
-  /** Our turn begins. */
-  | 'begun'
-  /** Of our turn, or of no turn at all. */
-  | 'ours'
-  /** Our prompt waits in the server's queue. */
-  | 'queued'
-  /** Our turn is over, and the server says that of this turn. */
-  | 'ended'
-  /** Our turn is over: it failed, or the runner stopped. More may follow about its end. */
-  | 'cut'
-  /** The agent worked on our prompt and is done, though it announced no turn. */
-  | 'unannounced'
-  /** The runner is idle though our turn has not begun: it may be the late end of another turn. */
-  | 'doubtful'
-  /** The server has gone on to another turn on our channel. */
-  | 'overtaken'
-  /** The server's queue has changed. */
-  | 'queue'
-  /** A prompt that was stopped and given up begins after all. */
-  | 'unwanted-begun'
-  /** The turn of such a prompt is over. */
-  | 'unwanted-ended'
-  /** Of another turn. */
-  | 'other';
-
-export interface TurnMatcher {
-  /** Our prompt waits behind other turns, or for its runner: silence is no sign of a failure. */
-  readonly isWaiting: boolean;
-  /** Of our prompt in the queue, from 1, where the server says which prompt is where. */
-  readonly place?: number | undefined;
-  /** Malformed and unknown events are `ours`: a translator counts them. */
-  match(event: unknown): Match;
-}
+import type { Match } from './turn-matcher.ts';
 
 type Abandoned = { prompt: SentPrompt; wantsStop: boolean };
-/** Parts have a common rule. */
+/** Without parts, which have a common rule. */
 type RuledType = Exclude<TurnEventType, `message.part.${string}`>;
 type Rules = { [Type in RuledType]: (event: EventOf<Type>) => Match };
 
@@ -68,11 +32,14 @@ const WORKING: ReadonlySet<unknown> = new Set(['thinking', 'streaming', 'tool_ca
  * A turn that was not announced ran before. A prompt that was given up before it began may begin
  * later, and then does so before the expected one.
  */
-export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') {
+export function createTurnMatcher(
+  dialect: AgentOpsOptions['dialect'] = 'auto',
+  expected?: ExpectedPrompt,
+) {
   const ignored = otherTypes(dialect);
   const channels = new Map<string, Channel>();
   const others = new OtherTurns();
-  let prompt: SentPrompt | undefined;
+  let prompt = expected && new SentPrompt(expected);
   /** Prompts of ours that were given up before they began, in the order they were sent. */
   let abandoned: Abandoned[] = [];
   let unwantedTurn: string | undefined;
@@ -93,7 +60,8 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
 
   function readPart(id: unknown, place: Place): Match {
     if (prompt?.isTurn(id)) return 'ours';
-    others.note(id, isHere(place));
+    // A turn that is known already was announced, or is over.
+    if (!others.has(id)) beginOther(id, place);
     return 'other';
   }
 
@@ -112,17 +80,24 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
     const isOurChannel = isHere(place);
     if (prompt && isOurChannel && prompt.isNext(othersAsked)) {
       others.add(prompt.turnId);
-      prompt.begin(id);
-      others.forget();
+      others.end();
+      prompt.turnId = id;
+      prompt.isOrphaned = false;
       unwantedTurn = undefined;
       // A prompt that was sent before it would have begun before it.
       abandoned = [];
       return isOver ? 'ended' : 'begun';
     }
     othersAsked = Math.max(0, othersAsked - 1);
-    others.begin(id, isOurChannel);
+    beginOther(id, place);
     if (isOver) others.end(id);
     return isOurChannel && prompt?.isBegun ? 'overtaken' : 'other';
+  }
+
+  function beginOther(id: unknown, place: Place): void {
+    others.begin(id, isHere(place));
+    // If an agent works, it works on that turn.
+    if (prompt) prompt.isWorkedOn = false;
   }
 
   /** Takes the given up prompt whose turn this must be: ours cannot begin before it. */
@@ -153,24 +128,25 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
     return 'unwanted-ended';
   }
 
-  function endNamed(id: unknown): Match {
+  function finalize(id: unknown): Match {
     isCompleteDue = true;
     return end(id, id != null);
   }
 
   function complete({ messageId }: EventOf<'complete'>): Match {
-    const isNamed = prompt?.id !== undefined && messageId !== undefined;
-    const isOfNamedEnd = isCompleteDue && !isNamed;
+    const isNamed = prompt?.isBegun && prompt.id !== undefined && messageId !== undefined;
+    const isLate = isCompleteDue && !isNamed;
     isCompleteDue = false;
-    if (isOfNamedEnd || prompt?.isQueued || !canBeOurs({ messageId })) return 'other';
+    if (isLate || prompt?.isQueued || !canBeOurs({ messageId })) return 'other';
     return end(undefined, true);
   }
 
   /** Whether the turn or the prompt that an event names can be ours. True if it names none. */
   function canBeOurs({ turnId, messageId }: { turnId?: unknown; messageId?: unknown }): boolean {
-    if (isString(turnId)) return prompt?.isBegun ? turnId === prompt.turnId : !others.has(turnId);
-    if (!isString(messageId) || messageId === prompt?.turnId) return true;
-    return prompt?.id === undefined ? !others.has(messageId) : messageId === prompt.id;
+    if (!prompt?.isBegun) return !others.has(isString(turnId) ? turnId : messageId);
+    if (isString(turnId)) return turnId === prompt.turnId;
+    if (!isString(messageId) || messageId === prompt.turnId) return true;
+    return prompt.id === undefined ? !others.has(messageId) : messageId === prompt.id;
   }
 
   /** An event that names no turn is of ours, unless our prompt still waits behind another. */
@@ -184,32 +160,35 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
 
   function readAgentStatus(event: EventOf<'agentStatus'>): Match {
     if (!isOurs(event)) return 'other';
-    const isWorking = WORKING.has(event.status) && !others.isAny;
-    if (prompt?.isBegun === false && isWorking) prompt.dispatch(event.messageId);
+    if (prompt?.isBegun === false && !others.isAny && WORKING.has(event.status)) {
+      prompt.isWorkedOn = true;
+      prompt.isDispatched ||= prompt.isShown;
+      prompt.id = isString(event.messageId) ? event.messageId : undefined;
+    }
     return 'ours';
   }
 
   function fail(event: EventOf<'error'>): Match {
     if (!isTurnError(event)) return 'other';
     // A prompt that fails before it begins does not begin.
-    const isBefore = !prompt?.isBegun && !others.isHere && canBeOurs(event);
-    if (isBefore && takeAbandoned(event)) return 'other';
+    const isEarly = !prompt?.isBegun && !others.isHere && canBeOurs(event);
+    if (isEarly && takeAbandoned(event)) return 'other';
     return isOurs(event) ? 'cut' : 'other';
   }
 
   function readStatus(status: SessionStatus): Match {
-    noteRunner(status);
+    readRunner(status);
     const kind = statusKindOf(status);
     if (kind === 'queue') return readQueue(status);
     if (kind === 'idle') return readIdle(status);
     if (kind === 'runner-lost') {
-      others.forget();
+      others.end();
       if (prompt) prompt.isOrphaned = prompt.isBegun;
     }
     return prompt?.isBegun ? 'ours' : 'other';
   }
 
-  function noteRunner({ runnerConnected }: Loose): void {
+  function readRunner({ runnerConnected }: Loose): void {
     if (typeof runnerConnected !== 'boolean') return;
     isRunnerThere = runnerConnected;
     if (prompt && isRunnerThere) prompt.isWaking = false;
@@ -222,19 +201,22 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
       prompt?.advance(status);
       unwantedTurn = undefined;
     }
-    others.forget();
+    others.end();
     isCompleteDue = false;
-    return prompt?.isBegun === false && (prompt.isQueued || prompt.isWaking) ? 'queued' : 'queue';
+    return prompt?.isBegun === false && prompt.isWaiting ? 'queued' : 'queue';
   }
 
   function readIdle({ aborted }: SessionStatus): Match {
     const wasUnannounced = isUnannounced();
-    const match = prompt?.isBegun ? 'cut' : endOther(undefined);
-    others.forget();
+    const match = endOther(undefined);
     othersAsked = 0;
-    if (match !== 'other' || !prompt) return match;
-    // An abort alone leaves the queue as it is.
-    if (!aborted) prompt.loseQueue();
+    if (!prompt) return match;
+    if (prompt.isBegun) return 'cut';
+    // It may be the late end of an abort, which leaves the queue as it is. A session, which knows the
+    // prompt's words, gives the prompt up if nothing follows; a translator alone takes the next turn.
+    if (prompt.isQueued && prompt.content === undefined && !aborted) prompt.isQueueLost = true;
+    prompt.isWorkedOn = false;
+    if (match !== 'other') return match;
     if (wasUnannounced) return 'unannounced';
     const isKnown = prompt.isShown || prompt.queued !== undefined;
     return isKnown && !prompt.isWaking ? 'doubtful' : 'other';
@@ -271,24 +253,24 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
   }
 
   function readMessage(message: SessionMessage): Match {
-    if (message.role !== 'assistant') return 'other';
-    const isTurn = isTurnMessage(message) || message.id === prompt?.turnId;
-    return isTurn ? begin(message.id, message, hasFinish(message)) : 'other';
+    const { id, role, parts, content } = message;
+    // A turn begins with an empty message. A message with text but no parts is no turn.
+    const isTurn = Array.isArray(parts) || (parts == null && !content) || id === prompt?.turnId;
+    return role === 'assistant' && isTurn ? begin(id, message, hasFinish(message)) : 'other';
   }
 
   function readSnapshot(message: SessionMessage): Match {
     const { id, role, parts } = message;
     const isTurn = role === undefined || role === 'assistant';
     if (!isTurn || (parts != null && !Array.isArray(parts))) return 'other';
-    if (hasFinish(message)) return endNamed(id);
+    if (hasFinish(message)) return finalize(id);
     // A message without a role may be a transcript, which is no turn.
     return role || id === prompt?.turnId ? readPart(id, message) : 'other';
   }
 
   function readInit({ session }: EventOf<'init'>): Match {
     const ours = messagesOf(session).filter(({ id }) => isString(id) && id === prompt?.turnId);
-    if (ours.length === 0) return 'other';
-    return ours.some((message) => hasFinish(message as SessionMessage)) ? 'ended' : 'ours';
+    return ours.some(hasFinish) ? 'ended' : ours.length > 0 ? 'ours' : 'other';
   }
 
   function readPending({ data }: EventOf<'queue.state'>): Match {
@@ -299,7 +281,7 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
   }
 
   function withdraw({ data }: EventOf<'queue.withdrawn'>): Match {
-    if (!prompt?.queued || prompt.isBegun) return 'other';
+    if (prompt?.isBegun !== false || !prompt.isWaiting) return 'other';
     const content = isObject(data) ? data.content : undefined;
     return prompt.content === undefined || content === prompt.content ? 'ended' : 'other';
   }
@@ -309,7 +291,7 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
 
   const rules: Rules = {
     'message.create': (event) => begin(event.turnId, event),
-    'message.finalize': ({ turnId }) => endNamed(turnId),
+    'message.finalize': ({ turnId }) => finalize(turnId),
     complete,
     aborted: ({ turnId }) => end(turnId, false),
     'usage-report': ({ turnId }) => (prompt?.isTurn(turnId) ? 'ours' : 'other'),
@@ -332,7 +314,7 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
     // The people's messages, the channels and the runner are the same in both dialects.
     if (type === 'init') {
       for (const message of messagesOf(event.session)) noteChannel(message);
-      if (isObject(event.data)) noteRunner(event.data);
+      if (isObject(event.data)) readRunner(event.data);
     } else if (type === 'message' && (event.data as SessionMessage).role === 'user') {
       return readUserMessage(event.data as SessionMessage);
     }
@@ -347,8 +329,7 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
       return [...channels.values()];
     },
     get isWaiting(): boolean {
-      if (!prompt || prompt.isBegun) return prompt?.isOrphaned ?? false;
-      return prompt.isQueued || prompt.isWaking || others.isHere;
+      return prompt !== undefined && (prompt.isWaiting || (!prompt.isBegun && others.isHere));
     },
     /** The server has said that the prompt waits, or waited, in its queue. */
     get wasQueued(): boolean {
@@ -363,14 +344,10 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
       prompt = new SentPrompt(given);
       isLastAskOthers = false;
     },
-    /** The server is done with our prompt. */
-    finish(): void {
+    /** Our turn is over, or not ours any more though it may still run. */
+    finish({ isRunning }: { isRunning: boolean }): void {
+      if (isRunning) others.begin(prompt?.turnId, true);
       others.add(prompt?.turnId);
-      prompt = undefined;
-    },
-    /** Our turn is not ours any more, and may still run. */
-    leave(): void {
-      others.begin(prompt?.turnId, true);
       prompt = undefined;
     },
     /** The prompt has not begun and is not waited for any more, but it may begin. */
@@ -382,20 +359,15 @@ export function createTurnMatcher(dialect: AgentOpsOptions['dialect'] = 'auto') 
       abandoned = [];
     },
     match(event: unknown): Match {
-      try {
-        const { type } = (event ?? {}) as Loose;
-        const isKnown = isString(type) && Object.hasOwn(SHAPES, type);
-        if (!isKnown || !SHAPES[type as TurnEventType](event as Loose)) return 'ours';
-        return apply(type as TurnEventType, event as Loose);
-      } catch {
-        // A getter of the event threw. The translator reads it too, and counts it.
-        return 'ours';
-      }
+      const type = soundTypeOf(event);
+      return type ? apply(type, event as Loose) : 'ours';
     },
   };
 }
 
-function messagesOf(session: unknown): Loose[] {
+function messagesOf(session: unknown): SessionMessage[] {
   const messages = isObject(session) ? session.messages : undefined;
-  return Array.isArray(messages) ? messages.filter(isObject) : [];
+  return Array.isArray(messages)
+    ? (messages.filter(isObject) as unknown[] as SessionMessage[])
+    : [];
 }

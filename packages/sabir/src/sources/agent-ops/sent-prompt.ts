@@ -14,15 +14,17 @@ export type ExpectedPrompt = {
 export class SentPrompt {
   readonly content: string | undefined;
   readonly #channel: Channel | undefined;
-  #turnId: string | undefined;
+  turnId: string | undefined;
+  /** The prompt's own id, as the agent names it while it works. */
+  id: string | undefined;
   /** The server has shown the prompt: what was under way before it is settled. */
   isShown = false;
   /** The server shows the prompt as pending, and as a message only when the runner gets it. */
   isKept = false;
   /** How many prompts leave the server's queue until this one has; undefined if it never waited. */
   queued: number | undefined;
-  /** The runner was idle while the prompt was in the queue: the queue may be lost. */
-  #isQueueLost = false;
+  /** Its place in the queue is void: the next turn may be its own. */
+  isQueueLost = false;
   /** There is no runner yet. */
   isWaking = false;
   /** The runner went away: the server sends the prompt again, and another turn answers it. */
@@ -30,31 +32,25 @@ export class SentPrompt {
   /** An agent works, and no other turn is known to run. */
   isWorkedOn = false;
   /** It was shown, then an agent worked: a prompt that the server queues now is another. */
-  #isDispatched = false;
-  /** The prompt's own id, as the agent names it while it works. */
-  #id: string | undefined;
+  isDispatched = false;
 
   constructor({ content, channel, turnId }: ExpectedPrompt) {
     this.content = content;
     this.#channel = channel;
-    this.#turnId = turnId;
-  }
-
-  get turnId(): string | undefined {
-    return this.#turnId;
+    this.turnId = turnId;
   }
 
   get isBegun(): boolean {
-    return this.#turnId !== undefined;
+    return this.turnId !== undefined;
   }
 
+  /** It waits behind other prompts. */
   get isQueued(): boolean {
-    return !this.isBegun && !!this.queued && !this.#isQueueLost;
+    return !this.isBegun && !!this.queued && !this.isQueueLost;
   }
 
-  /** Known once the turn has begun. */
-  get id(): string | undefined {
-    return this.isBegun ? this.#id : undefined;
+  get isWaiting(): boolean {
+    return this.isBegun ? this.isOrphaned : this.isQueued || this.isWaking;
   }
 
   isHere({ channelType, channelId }: Place): boolean {
@@ -66,22 +62,15 @@ export class SentPrompt {
 
   /** No id stands for the turn that is open. */
   isTurn(id: unknown): boolean {
-    if (!this.isBegun) return false;
-    if (id == null) return true;
-    if (id !== this.#turnId) return false;
-    this.isOrphaned = false;
+    if (!this.isBegun || (id != null && id !== this.turnId)) return false;
+    if (id != null) this.isOrphaned = false;
     return true;
-  }
-
-  begin(turnId: string): void {
-    this.#turnId = turnId;
-    this.isOrphaned = false;
   }
 
   /** Whether the next turn is this prompt's; `othersAsked` prompts were shown and have not begun. */
   isNext(othersAsked: number): boolean {
     if (this.isBegun) return this.isOrphaned;
-    if (this.queued !== undefined) return this.queued <= 0 || this.#isQueueLost;
+    if (this.queued !== undefined) return this.queued <= 0 || this.isQueueLost;
     return this.isShown || othersAsked === 0;
   }
 
@@ -90,16 +79,9 @@ export class SentPrompt {
     return this.queued === 0 || (this.isShown && !earlier.isShown);
   }
 
-  /** An agent works on it. */
-  dispatch(id: unknown): void {
-    this.isWorkedOn = true;
-    this.#isDispatched ||= this.isShown;
-    this.#id = typeof id === 'string' ? id : undefined;
-  }
-
-  /** The server queues a prompt: this one, unless it waits already or an agent works on it. */
+  /** The server queues a prompt. False if it is not this one. */
   joinQueue({ queuePosition, queueReason }: SessionStatus, isRunnerThere: boolean): boolean {
-    if (this.isBegun || this.queued !== undefined || this.#isDispatched) return false;
+    if (this.isBegun || this.queued !== undefined || this.isDispatched) return false;
     // Nothing runs while the runner is still to come: the first prompt leaves without notice.
     this.isWaking = queueReason === 'waking' || !isRunnerThere;
     const position = typeof queuePosition === 'number' ? queuePosition : 1;
@@ -108,18 +90,11 @@ export class SentPrompt {
     return true;
   }
 
-  /** A prompt has left the queue. */
+  /** A prompt has left the server's queue. */
   advance({ remaining }: SessionStatus): void {
-    if (this.isBegun) return;
     this.isWaking = false;
-    this.#isQueueLost = false;
-    if (!this.queued) return;
-    this.queued = remaining === 0 ? 0 : this.queued - 1;
+    this.isQueueLost = false;
     this.isWorkedOn = false;
-  }
-
-  /** Nothing runs and no prompt was sent: the place in the queue may be void. */
-  loseQueue(): void {
-    this.#isQueueLost = this.isQueued;
+    if (this.queued) this.queued = remaining === 0 ? 0 : this.queued - 1;
   }
 }

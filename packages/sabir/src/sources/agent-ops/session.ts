@@ -1,7 +1,7 @@
 import { UPSTREAM_DROPPED } from '../../core/errors.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
-import type { Channel } from '../../core/translator.ts';
+import type { Channel, Translator } from '../../core/translator.ts';
 import type { Answer } from '../../turns/log.ts';
 import type {
   Prompt,
@@ -11,11 +11,13 @@ import type {
   User,
 } from '../../turns/upstream.ts';
 import { isAboutEnd, isUnnamedEnd } from './is-about-end.ts';
-import { createTurnMatcher, type Match } from './match-turn.ts';
+import { createTurnMatcher } from './match-turn.ts';
 import { NamedTimers } from './named-timers.ts';
+import { ABORTED, WITHDRAWN } from './outcomes.ts';
 import type { Socket, SocketListener } from './socket.ts';
 import { refusalOf, toAnswer, toPromptMessage } from './to-server.ts';
-import { createTurnTranslator, type TurnTranslator } from './translate-turn.ts';
+import { createTurnTranslator } from './translate-turn.ts';
+import type { Match } from './turn-matcher.ts';
 
 export type SessionOptions = {
   channel: Channel;
@@ -30,7 +32,7 @@ export type SessionOptions = {
 type Turn = {
   readonly prompt: Prompt;
   readonly sink: TurnSink;
-  readonly translator: TurnTranslator;
+  readonly translator: Translator<unknown>;
   /** Held here, sent, begun on the server, over. */
   phase: 'held' | 'sent' | 'begun' | 'over';
   wantsStop: boolean;
@@ -47,8 +49,6 @@ const DROPPED: TurnOutcome = {
   code: UPSTREAM_DROPPED.code,
   message: UPSTREAM_DROPPED.userMessage,
 };
-const STOPPED: TurnOutcome = { status: 'stopped', reason: 'aborted' };
-const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
 
 /** A server reports an abort twice, the second time a moment later. */
 const QUIET_MS = 250;
@@ -175,15 +175,14 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
         this.#finish(turn, match === 'ended');
         break;
       case 'overtaken':
-        this.#close(turn, STOPPED);
+        this.#close(turn, ABORTED);
         this.#finish(turn, true);
         break;
       case 'queued':
-        this.#give(turn, event);
-        this.#onQueue();
-        break;
       case 'queue':
-        this.#onQueue();
+        if (match === 'queued') this.#give(turn, event);
+        this.#timers.clear('doubt');
+        this.#giveUpReleased();
         break;
       case 'unwanted-ended':
         if (turn.mayBeCleared) this.#doubt(turn);
@@ -197,18 +196,13 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     }
   }
 
-  #onQueue(): void {
-    this.#timers.clear('doubt');
-    this.#giveUpReleased();
-  }
-
   /** The server has nothing to do, and our turn has not begun: after a while it never will. */
   #doubt(turn: Turn, end?: unknown): void {
     this.#start('doubt', this.#options.settleMs, () => {
       this.#matcher.forgetAbandoned();
       if (turn.mayBeCleared && !turn.wantsStop && !turn.isReleased) return this.#send(turn);
       if (end !== undefined) this.#give(turn, end);
-      this.#close(turn, this.#matcher.wasQueued ? WITHDRAWN : STOPPED);
+      this.#close(turn, this.#matcher.wasQueued ? WITHDRAWN : ABORTED);
       this.#finish(turn, true);
     });
   }
@@ -242,7 +236,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   #stop(turn: Turn): void {
     if (turn.phase === 'held') {
       this.#held = this.#held.filter((other) => other !== turn);
-      this.#closeSoon(turn, STOPPED);
+      this.#closeSoon(turn, ABORTED);
     } else if (turn.phase !== 'over' && !turn.wantsStop) {
       turn.wantsStop = true;
       if (turn.phase === 'begun') this.#abort();
@@ -281,7 +275,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   }
 
   #abandon(turn: Turn): void {
-    this.#matcher.leave();
+    this.#matcher.finish({ isRunning: true });
     this.#finish(turn, true);
   }
 
@@ -303,7 +297,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     turn.phase = 'over';
     if (this.#current !== turn) return;
     this.#current = undefined;
-    this.#matcher.finish();
+    this.#matcher.finish({ isRunning: false });
     this.#timers.clear('doubt');
     this.#timers.clear('give-up');
     if (!isClean || this.#isSettling) {
@@ -332,7 +326,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     const turn = this.#current;
     if (turn?.phase === 'begun' && turn.wantsStop) {
       // The server never confirmed it. If the turn still runs, the next prompt waits behind it.
-      this.#close(turn, STOPPED);
+      this.#close(turn, ABORTED);
       this.#abandon(turn);
     }
     this.#sendNext();

@@ -1,4 +1,3 @@
-import type { Chunk } from '../../core/chunks.ts';
 import { toShownText } from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
 import type { Loose } from '../../core/loose.ts';
@@ -27,10 +26,10 @@ type AgentStatusData = AgentOpsDataTypes['agent-status'];
 /** The kinds of event that bring text. The first that does is the turn's; the others repeat it. */
 type TextSource = 'delta' | 'chunk' | 'snapshot' | 'final';
 
-export interface TurnTranslator extends Translator<AgentOpsEvent> {
-  /** Shows where the prompt waits in the queue, from 1. */
-  showPlace(place: number): Chunk[];
-}
+type TurnOptions = Omit<AgentOpsOptions, 'dialect' | 'channel'> & {
+  /** Where the prompt waits in the queue, from 1, where the server says it. */
+  place?: () => number | undefined;
+};
 
 // biome-ignore lint/suspicious/noConfusingVoidType: most of them give nothing back
 type Handler<Type extends TurnEventType> = (event: EventOf<Type>) => boolean | void;
@@ -46,9 +45,7 @@ const QUEUE = { id: 'queue' };
  * kind of event the turn's text is taken from, and what is known before the turn begins. Part ids
  * and order are the accumulator's.
  */
-export function createTurnTranslator(
-  options: Omit<AgentOpsOptions, 'dialect' | 'channel'>,
-): TurnTranslator {
+export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsEvent> {
   const logger = toSafeLogger(options.logger);
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
   const queue = createQueuePlace((data) => {
@@ -71,7 +68,9 @@ export function createTurnTranslator(
   const handlers: Handlers = {
     'message.create': create,
     'message.part.text-delta': ({ delta }) => write('delta', delta),
-    'message.part.reasoning-delta': think,
+    'message.part.reasoning-delta': ({ delta }) => {
+      if (delta !== '') open().parts.write('reasoning', delta);
+    },
     'message.part.tool-update': (event) => open().calls.update(event),
     'message.part.tool-input-delta': (event) => open().calls.writeInput(event),
     'message.part.step': () => open().parts.step(),
@@ -97,7 +96,7 @@ export function createTurnTranslator(
       message?.questions.settle(promptId, 'answered', resolution?.value ?? resolution?.actionId);
     },
     interactive_prompt_expired: ({ promptId }) => message?.questions.settle(promptId, 'expired'),
-    'queue.state': () => undefined,
+    'queue.state': showPlace,
     'queue.withdrawn': () => end(WITHDRAWN),
   };
 
@@ -175,10 +174,6 @@ export function createTurnTranslator(
     if (textSource === source) parts.write('text', text);
   }
 
-  function think({ delta }: EventOf<'message.part.reasoning-delta'>): void {
-    if (delta !== '') open().parts.write('reasoning', delta);
-  }
-
   function finalize(event: EventOf<'message.finalize'>): void {
     const { reason, error, code, finalText } = event;
     if (isString(finalText)) write('final', finalText);
@@ -188,6 +183,7 @@ export function createTurnTranslator(
 
   /** After a reconnect it shows how our turn stands. */
   function init({ session, data: more }: EventOf<'init'>): void {
+    showPlace();
     const messages: unknown = session?.messages;
     for (const data of Array.isArray(messages) ? messages : []) {
       if (!isObject(data) || !isNamed(data.id)) continue;
@@ -246,6 +242,7 @@ export function createTurnTranslator(
     if (!data) return;
     message?.questions.settle(data.questionAnswered, 'answered', data.answer);
     message?.questions.settle(data.questionExpired, 'expired');
+    showPlace();
     if (isString(options.promptId) && data.promptWithdrawn === options.promptId) {
       end(WITHDRAWN);
       return;
@@ -254,6 +251,10 @@ export function createTurnTranslator(
     // While our prompt waits, the agent's status is of another turn.
     if (kind === 'queue') heldStatus = undefined;
     else if (kind === 'idle') end(failure ? toFailed(failure) : ABORTED);
+  }
+
+  function showPlace(): void {
+    if (!isOpen) queue.tell(options.place?.());
   }
 
   function fail(event: EventOf<'error'>): void {
@@ -314,10 +315,6 @@ export function createTurnTranslator(
     },
     end(outcome) {
       end(outcome);
-      return take();
-    },
-    showPlace(place) {
-      if (!isOpen) queue.tell(place);
       return take();
     },
   };

@@ -1,31 +1,37 @@
 import type { Translator } from '../../core/translator.ts';
 import type { AgentOpsEvent } from './events.ts';
 import { createLinkedTurn } from './linked-turn.ts';
-import { createTurnMatcher, type Match, type TurnMatcher } from './match-turn.ts';
+import { createTurnMatcher } from './match-turn.ts';
 import type { AgentOpsOptions } from './options.ts';
 import { createTurnTranslator } from './translate-turn.ts';
+import type { Match } from './turn-matcher.ts';
 
 export interface AgentOpsTranslator extends Translator<AgentOpsEvent> {
   /** Our prompt waits in the session, for its turn or its runner: silence is no sign of a failure. */
   readonly waiting: boolean;
 }
 
-const OF_OUR_TURN: ReadonlySet<Match> = new Set<Match>([
-  'begun',
-  'ours',
-  'queued',
-  'ended',
-  'cut',
-  'unannounced',
-]);
+const OURS: readonly Match[] = ['ours', 'begun', 'queued', 'ended', 'cut', 'unannounced'];
 
 /**
- * Agent Ops events → chunks, for one turn, in either dialect. It may be given all that a session
- * sends: a matcher finds the events of our turn.
+ * Agent Ops events → chunks, for one turn, in either dialect. It takes all that a session sends: a
+ * matcher finds the events of our turn.
  */
 export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOpsTranslator {
-  const matcher = toMatcher(options);
-  const translator = createTurnTranslator(options);
+  const { promptId, turnId, channel, dialect } = options;
+  const linked = promptId === undefined ? undefined : createLinkedTurn(promptId, turnId, dialect);
+  const matcher = linked ?? createTurnMatcher(dialect, { turnId, channel });
+  const translator = createTurnTranslator({ ...options, place: () => linked?.place });
+
+  function isOurs(event: unknown): boolean {
+    try {
+      return OURS.includes(matcher.match(event));
+    } catch {
+      // A getter of the event threw. It throws in the translator too, which counts it.
+      return true;
+    }
+  }
+
   return {
     stats: translator.stats,
     get ended() {
@@ -34,21 +40,7 @@ export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOp
     get waiting() {
       return matcher.isWaiting;
     },
-    push(event) {
-      if (translator.ended) return [];
-      const match = matcher.match(event);
-      const { place } = matcher;
-      const shown = place === undefined ? undefined : translator.showPlace(place);
-      const chunks = OF_OUR_TURN.has(match) ? translator.push(event) : [];
-      return shown ? [...shown, ...chunks] : chunks;
-    },
+    push: (event) => (!translator.ended && isOurs(event) ? translator.push(event) : []),
     end: (outcome) => translator.end(outcome),
   };
-}
-
-function toMatcher({ promptId, turnId, channel, dialect }: AgentOpsOptions): TurnMatcher {
-  if (promptId !== undefined) return createLinkedTurn(promptId, turnId, dialect);
-  const matcher = createTurnMatcher(dialect);
-  matcher.expect({ turnId, channel });
-  return matcher;
 }
