@@ -12,11 +12,6 @@ import type { EventOf, SessionStatus, TurnEventType } from './events.ts';
 import type { AgentOpsOptions } from './options.ts';
 import type { TurnMatcher } from './turn-matcher.ts';
 
-export interface LinkedTurn extends TurnMatcher {
-  /** Of our prompt in the queue, from 1; undefined if it does not wait behind others. */
-  readonly place: number | undefined;
-}
-
 /**
  * The turn of a prompt, on the socket of a server that says which prompt each turn answers: nothing
  * is guessed, and an event that names neither our turn nor our prompt is not about us. Owns the
@@ -26,11 +21,12 @@ export function createLinkedTurn(
   promptId: string,
   givenId: string | undefined,
   dialect: AgentOpsOptions['dialect'] = 'auto',
-): LinkedTurn {
+): TurnMatcher & { readonly place: number | undefined } {
   const ignored = otherTypes(dialect);
   let turnId = givenId;
   let isBegun = false;
   let isWaiting = false;
+  /** From 1, while the prompt waits behind others. */
   let place: number | undefined;
 
   function leave(): void {
@@ -47,11 +43,13 @@ export function createLinkedTurn(
     place = ahead > 0 ? ahead : undefined;
   }
 
-  function readPlaces({ queue, queueReason }: Loose): void {
-    if (!Array.isArray(queue)) return;
+  function readPlaces(data: unknown): true {
+    const { queue, queueReason } = Object(data) as Loose;
+    if (!Array.isArray(queue)) return true;
     const ours = queue.find((one: Loose | null | undefined) => one?.promptId === promptId);
     if (ours) wait(ours.position, queueReason);
     else leave();
+    return true;
   }
 
   function isTurn(id: unknown): boolean {
@@ -73,13 +71,10 @@ export function createLinkedTurn(
   }
 
   function readInit({ session, data }: EventOf<'init'>): boolean {
-    if (isObject(data)) readPlaces(data);
     const messages: unknown = session?.messages;
-    for (const message of Array.isArray(messages) ? messages : []) {
-      if (isObject(message)) isOfMessage(message);
-    }
+    if (Array.isArray(messages)) messages.filter(isObject).forEach(isOfMessage);
     // The translator finds the message of our turn, if it is there.
-    return true;
+    return readPlaces(data);
   }
 
   function isOfStatus(status: SessionStatus): boolean {
@@ -98,18 +93,9 @@ export function createLinkedTurn(
     return named == null ? isBegun : named === promptId;
   }
 
-  function readQueue({ data }: EventOf<'queue.state'>): boolean {
-    if (isObject(data)) readPlaces(data);
-    return true;
-  }
-
-  const isEnd = ({ turnId: id }: Loose) => isString(id) && id === turnId;
-
   /** All other events name their turn. */
   const rules: { [Type in TurnEventType]?: (event: EventOf<Type>) => boolean } = {
     'message.create': (event) => announces(event.turnId, event.promptId),
-    'message.finalize': isEnd,
-    aborted: isEnd,
     complete: ({ messageId }) => isBegun && messageId === promptId,
     init: readInit,
     message: ({ data }) => isOfMessage(data),
@@ -118,7 +104,7 @@ export function createLinkedTurn(
     agentStatus: isAbout,
     status: ({ data }) => isObject(data) && isOfStatus(data),
     error: (event) => isTurnError(event) && isAbout(event),
-    'queue.state': readQueue,
+    'queue.state': ({ data }) => readPlaces(data),
     'queue.withdrawn': ({ data }) => !isBegun && isObject(data) && data.promptId === promptId,
     interactive_prompt_resolved: () => true,
     interactive_prompt_expired: () => true,
@@ -139,8 +125,7 @@ export function createLinkedTurn(
       if (named.promptId === promptId && isNamed(named.turnId)) turnId ??= named.turnId;
       if (ignored?.has(type)) return 'other';
       // The table pairs each type with its own event; TypeScript cannot follow the pairing.
-      const isOurs =
-        rules[type as 'aborted']?.(named as EventOf<'aborted'>) ?? isTurn(named.turnId);
+      const isOurs = rules[type as 'error']?.(named as EventOf<'error'>) ?? isTurn(named.turnId);
       return isOurs ? 'ours' : 'other';
     },
   };

@@ -141,6 +141,11 @@ describe('the queue of a session', () => {
     }
   });
 
+  it('is ours where a prompt is shown as pending that may be another', () => {
+    const pending = { type: 'queue.state', data: { pending: { content: 'x' } } };
+    expect(translate([pending, queued(1)]).translator.waiting).toBe(true);
+  });
+
   it('can be left for good', () => {
     const withdrawn = { type: 'queue.withdrawn' };
     expect(fold([queued(1), withdrawn]).metadata).toEqual({
@@ -332,6 +337,20 @@ describe('what an event means for the prompt of a session', () => {
     expect(after(message('t'))).toBe('begun');
     expect(expecting().after(asks('ours'), asks('theirs'), joined(1))).toBe('queue');
     expect(expecting().after(asks('ours'), message('t'), joined(1))).toBe('queue');
+    // Another's message that came before our prompt was sent says nothing of it.
+    const later = expecting('first');
+    later.after(message('t'), asks('theirs'));
+    later.matcher.finish({ isRunning: false });
+    later.matcher.expect({ content: 'next', channel: WEB });
+    expect(later.after(joined(1))).toBe('queued');
+  });
+
+  it('is of our turn if our prompt has left the queue, whatever ran before', () => {
+    const queued = [chunk('a', 'u'), asks('ours'), joined(1)];
+    expect(expecting().after(...queued, error)).toBe('other');
+    expect(expecting().after(...queued, left(0), error)).toBe('cut');
+    const over = [joined(1), finalize('end_turn', { turnId: 'u' }), left(0), create('t')];
+    expect(expecting().after(...over, { type: 'complete' })).toBe('ended');
   });
 
   it('is the withdrawal of our prompt only if it has our words', () => {
@@ -354,7 +373,20 @@ describe('what an event means for the prompt of a session', () => {
       expect(expecting().after(thinking, end)).toBe('unannounced');
       expect(expecting().after(chunk('a', 'u'), thinking, end)).not.toBe('unannounced');
       expect(expecting().after(thinking, chunk('a', 'u'), idle, end)).not.toBe('unannounced');
+      expect(expecting().after(message('s', SLACK), thinking, end)).not.toBe('unannounced');
     }
+    const over = updated([FINISH], 'u');
+    expect(expecting().after(thinking, chunk('a', 'u'), over, idle)).toBe('other');
+    expect(expecting().after(thinking, asks('ours'), joined(1), idle)).toBe('doubtful');
+    const elsewhere = [message('s', SLACK), updated([FINISH], 's')];
+    expect(expecting().after(...elsewhere, thinking, idle)).toBe('unannounced');
+  });
+
+  it('is a complete of our turn, unless one is due for another', () => {
+    const complete = { type: 'complete' };
+    const over = finalize('end_turn', { turnId: 'u' });
+    expect(expecting().after(create('t'), over, complete)).toBe('other');
+    expect(expecting().after(create('t'), over, complete, complete)).toBe('ended');
   });
 
   it('has an error of ours fail our turn, and no other', () => {
@@ -362,6 +394,12 @@ describe('what an event means for the prompt of a session', () => {
     expect(expecting().after(chunk('a', 'u'), error)).toBe('other');
     expect(expecting().after(joined(1), error)).toBe('other');
     expect(expecting().after({ ...error, ...SLACK })).toBe('other');
+    expect(expecting().after(message('s', SLACK), error)).toBe('cut');
+    const over = updated([FINISH], 'u');
+    expect(expecting().after(over, chunk('late', 'u'), error)).toBe('cut');
+    expect(expecting().after(asks('theirs'), message('u', { parts: [FINISH] }), error)).toBe('cut');
+    expect(expecting().after(delta('a', null), error)).toBe('other');
+    expect(expecting().after(delta('a', null), over, error)).toBe('cut');
     expect(expecting().after(message(), { ...error, messageId: 'prompt theirs' })).toBe('cut');
     const named = { ...error, messageId: 'prompt theirs' };
     expect(expecting().after(message(), asks('theirs'), named)).toBe('other');
@@ -375,6 +413,7 @@ describe('what an event means for the prompt of a session', () => {
     after(sessionStatus({ runnerConnected: true }));
     expect(matcher.isWaiting).toBe(false);
     expect(after(message())).toBe('begun');
+    expect(expecting().after(sessionStatus(waking), left(0))).toBe('queue');
     const init = { type: 'init', session: {}, data: { runnerConnected: false } };
     expect(expecting().after(init, joined(1), message())).toBe('begun');
   });
@@ -385,7 +424,11 @@ describe('what an event means for the prompt of a session', () => {
     expect(after(message('t'), lost)).toBe('ours');
     expect(matcher.isWaiting).toBe(true);
     expect(after(message('u'))).toBe('begun');
+    expect(matcher.isWaiting).toBe(false);
     expect(after(chunk('late', 't'))).toBe('other');
+    matcher.finish({ isRunning: false });
+    matcher.expect({ content: 'next', channel: WEB });
+    expect(matcher.isWaiting).toBe(false);
     expect(expecting().after(message('t'), message('u'))).toBe('overtaken');
     expect(expecting().after(message('t'), message('u', SLACK))).toBe('other');
   });
@@ -430,6 +473,34 @@ describe('what an event means for the prompt of a session', () => {
     failing.matcher.expect({ content: 'next', channel: WEB });
     expect(failing.after(asks('next'), error)).toBe('other');
     expect(failing.after(message('t'))).toBe('begun');
+    const queued = expecting('first');
+    queued.after(asks('first'));
+    queued.matcher.giveUp(true);
+    queued.matcher.expect({ content: 'next', channel: WEB });
+    expect(queued.after(asks('next'), joined(1), left(0), message('t'))).toBe('begun');
+    const elsewhere = createTurnMatcher();
+    elsewhere.expect({ content: 'first', channel: SLACK });
+    elsewhere.giveUp(true);
+    elsewhere.expect({ content: 'next', channel: WEB });
+    expect(elsewhere.match(message('t', WEB))).toBe('begun');
+    expect(elsewhere.isStopPending).toBe(false);
+  });
+
+  it('says nothing of an unwanted turn any more when ours has begun', () => {
+    const { matcher, after } = expecting('first');
+    matcher.giveUp(true);
+    matcher.expect({ content: 'next', channel: WEB });
+    expect(after(message('u'))).toBe('unwanted-begun');
+    expect(after(asks('next'), message('t'))).toBe('begun');
+    expect(after(updated([FINISH], 'u'))).toBe('other');
+  });
+
+  it('does not wait for a turn that ran before ours', () => {
+    const { matcher, after } = expecting('first');
+    expect(after(chunk('a', 'u'), message('t'))).toBe('begun');
+    matcher.finish({ isRunning: false });
+    matcher.expect({ content: 'next', channel: WEB });
+    expect(matcher.isWaiting).toBe(false);
   });
 
   it('does not mistake a turn that was left for the next', () => {

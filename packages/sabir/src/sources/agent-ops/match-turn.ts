@@ -137,7 +137,7 @@ export function createTurnMatcher(
     const isNamed = prompt?.isBegun && prompt.id !== undefined && messageId !== undefined;
     const isLate = isCompleteDue && !isNamed;
     isCompleteDue = false;
-    if (isLate || prompt?.isQueued || !canBeOurs({ messageId })) return 'other';
+    if (isLate || !canBeOurs({ messageId })) return 'other';
     return end(undefined, true);
   }
 
@@ -195,14 +195,14 @@ export function createTurnMatcher(
   }
 
   function readQueue(status: SessionStatus): Match {
-    const isJoined = status.promptQueued === true;
-    if (isJoined && (isLastAskOthers || !prompt?.joinQueue(status, isRunnerThere))) return 'queue';
-    if (!isJoined) {
+    if (status.promptQueued) {
+      if (!isLastAskOthers) prompt?.joinQueue(status, isRunnerThere);
+    } else {
       prompt?.advance(status);
+      others.end();
       unwantedTurn = undefined;
+      isCompleteDue = false;
     }
-    others.end();
-    isCompleteDue = false;
     return prompt?.isBegun === false && prompt.isWaiting ? 'queued' : 'queue';
   }
 
@@ -215,7 +215,6 @@ export function createTurnMatcher(
     // It may be the late end of an abort, which leaves the queue as it is. A session, which knows the
     // prompt's words, gives the prompt up if nothing follows; a translator alone takes the next turn.
     if (prompt.isQueued && prompt.content === undefined && !aborted) prompt.isQueueLost = true;
-    prompt.isWorkedOn = false;
     if (match !== 'other') return match;
     if (wasUnannounced) return 'unannounced';
     const isKnown = prompt.isShown || prompt.queued !== undefined;
@@ -238,7 +237,7 @@ export function createTurnMatcher(
     if (prompt && prompt.content === undefined) {
       if (!prompt.isHere(message)) return 'other';
       if (prompt.isBegun) others.add(message.id);
-      else prompt.isShown ||= !prompt.isQueued;
+      else prompt.isShown = true;
       return 'other';
     }
     const asked = findAsked(message.content);

@@ -79,22 +79,19 @@ export class SentPrompt {
     return this.queued === 0 || (this.isShown && !earlier.isShown);
   }
 
-  /** The server queues a prompt. False if it is not this one. */
-  joinQueue({ queuePosition, queueReason }: SessionStatus, isRunnerThere: boolean): boolean {
-    if (this.isBegun || this.queued !== undefined || this.isDispatched) return false;
+  /** The server queues a prompt: this one, unless it waits already or an agent works on it. */
+  joinQueue({ queuePosition, queueReason }: SessionStatus, isRunnerThere: boolean): void {
+    if (this.isBegun || this.queued !== undefined || this.isDispatched) return;
     // Nothing runs while the runner is still to come: the first prompt leaves without notice.
     this.isWaking = queueReason === 'waking' || !isRunnerThere;
     const position = typeof queuePosition === 'number' ? queuePosition : 1;
     this.queued = this.isWaking ? position - 1 : position;
     this.isWorkedOn = false;
-    return true;
   }
 
   /** A prompt has left the server's queue. */
   advance({ remaining }: SessionStatus): void {
     this.isWaking = false;
-    this.isQueueLost = false;
-    this.isWorkedOn = false;
     if (this.queued) this.queued = remaining === 0 ? 0 : this.queued - 1;
   }
 }

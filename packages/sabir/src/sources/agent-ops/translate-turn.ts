@@ -66,7 +66,7 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
   let lastSeq = 0;
 
   const handlers: Handlers = {
-    'message.create': create,
+    'message.create': (event) => void begin(event.turnId),
     'message.part.text-delta': ({ delta }) => write('delta', delta),
     'message.part.reasoning-delta': ({ delta }) => {
       if (delta !== '') open().parts.write('reasoning', delta);
@@ -159,12 +159,6 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
     return open();
   }
 
-  function create(event: EventOf<'message.create'>): void {
-    begin(event.turnId);
-    // Of another try than the last, it was not numbered yet.
-    isRepeated({ ...event });
-  }
-
   function write(source: TextSource, text: string): void {
     if (text === '') return;
     const { parts } = open();
@@ -187,16 +181,13 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
     const messages: unknown = session?.messages;
     for (const data of Array.isArray(messages) ? messages : []) {
       if (!isObject(data) || !isNamed(data.id)) continue;
-      if (data.id !== turnId && !isOfOurPrompt(data)) continue;
+      const isOfPrompt = isString(data.promptId) && data.promptId === options.promptId;
+      if (data.id !== turnId && !(isOfPrompt && data.role === 'assistant')) continue;
       update(data as SessionMessage);
       // What happened up to here is in the message.
       const { turnId: id, seq } = more?.turn ?? {};
       if (isLinked(data as SessionMessage)) isRepeated({ turnId: id, seq });
     }
-  }
-
-  function isOfOurPrompt({ role, promptId }: Loose): boolean {
-    return role === 'assistant' && isString(promptId) && promptId === options.promptId;
   }
 
   function update(data: SessionMessage): boolean | undefined {
