@@ -337,12 +337,13 @@ describe('what an event means for the prompt of a session', () => {
     expect(after(message('t'))).toBe('begun');
     expect(expecting().after(asks('ours'), asks('theirs'), joined(1))).toBe('queue');
     expect(expecting().after(asks('ours'), message('t'), joined(1))).toBe('queue');
-    // Another's message that came before our prompt was sent says nothing of it.
-    const later = expecting('first');
-    later.after(message('t'), asks('theirs'));
-    later.matcher.finish({ isRunning: false });
-    later.matcher.expect({ content: 'next', channel: WEB });
-    expect(later.after(joined(1))).toBe('queued');
+    // Our prompt is on its way while the server queues the one that it has shown before.
+    const racing = expecting('first');
+    racing.after(message('t'), asks('theirs'));
+    racing.matcher.finish({ isRunning: false });
+    racing.matcher.expect({ content: 'next', channel: WEB });
+    expect(racing.after(joined(1))).toBe('queue');
+    expect(racing.after(asks('next'), joined(2))).toBe('queued');
   });
 
   it('is of our turn if our prompt has left the queue, whatever ran before', () => {
@@ -378,8 +379,9 @@ describe('what an event means for the prompt of a session', () => {
     const over = updated([FINISH], 'u');
     expect(expecting().after(thinking, chunk('a', 'u'), over, idle)).toBe('other');
     expect(expecting().after(thinking, asks('ours'), joined(1), idle)).toBe('doubtful');
-    const elsewhere = [message('s', SLACK), updated([FINISH], 's')];
-    expect(expecting().after(...elsewhere, thinking, idle)).toBe('unannounced');
+    const [begun, ended] = [message('s', SLACK), updated([FINISH], 's')];
+    expect(expecting().after(begun, ended, thinking, idle)).toBe('unannounced');
+    expect(expecting().after(begun, thinking, ended, idle)).toBe('other');
   });
 
   it('is a complete of our turn, unless one is due for another', () => {

@@ -341,7 +341,6 @@ export function createTurnMatcher(
     /** The prompt is sent, or sent again: from now on its turn is ours. */
     expect(given: ExpectedPrompt): void {
       prompt = new SentPrompt(given);
-      isLastAskOthers = false;
     },
     /** Our turn is over, or not ours any more though it may still run. */
     finish({ isRunning }: { isRunning: boolean }): void {
