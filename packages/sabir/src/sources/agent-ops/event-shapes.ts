@@ -1,7 +1,7 @@
-/** Whether an event has what it needs to mean anything, and which dialect it is of. */
+/** What can be read from one event alone: whether it is sound, its dialect, what kind it is. */
 import type { Loose } from '../../core/loose.ts';
 import { isCallState } from './calls.ts';
-import type { TurnEventType } from './events.ts';
+import type { EventOf, SessionMessage, SessionStatus, TurnEventType } from './events.ts';
 import { isData, isFile, isSource } from './part-shapes.ts';
 
 export const isObject = (value: unknown): value is Loose =>
@@ -68,8 +68,36 @@ export const V2_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
   'usage-report',
 ]);
 
+/** Undefined if the event is malformed, or of a type that no translator handles. */
+export function soundTypeOf(event: unknown): TurnEventType | undefined {
+  const { type } = (event ?? {}) as Loose;
+  if (!isString(type) || !Object.hasOwn(SHAPES, type)) return undefined;
+  return SHAPES[type as TurnEventType](event as Loose) ? (type as TurnEventType) : undefined;
+}
+
 /** The types that do not count for who listens to one dialect. */
 export function otherTypes(dialect: 'auto' | 'v2' | 'snapshot'): ReadonlySet<string> | undefined {
   if (dialect === 'auto') return undefined;
   return dialect === 'v2' ? SNAPSHOT_TYPES : V2_TYPES;
+}
+
+/** The snapshot says that its turn is over. */
+export function hasFinish({ parts }: SessionMessage): boolean {
+  return Array.isArray(parts) && parts.some((part) => part?.type === 'finish');
+}
+
+/** What a session's status is about, where it is about prompts or turns. */
+export function statusKindOf(status: SessionStatus): 'queue' | 'runner-lost' | 'idle' | undefined {
+  if (status.promptQueued === true || status.promptDequeued === true) return 'queue';
+  // Also sent with `runnerBusy: false`; the session sends the prompt again.
+  if (status.runnerDisconnected || status.watchdogRecovery) return 'runner-lost';
+  return status.runnerBusy === false || status.aborted === true ? 'idle' : undefined;
+}
+
+/** False where the session refuses a request, often an answer to a question: no turn has failed. */
+export function isTurnError(event: EventOf<'error'>): boolean {
+  const more: Loose = isObject(event.data) ? event.data : {};
+  const { refused, questionId, turnId, promptId = more.promptId } = event;
+  if (refused !== undefined || questionId !== undefined) return false;
+  return turnId != null || promptId === undefined;
 }

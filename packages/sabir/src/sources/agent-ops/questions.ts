@@ -23,7 +23,6 @@ export type Asked = Omit<AgentOpsQuestion, 'status' | 'answer'> & {
   callId?: string;
   /** A server that names the turn also names the call, if one waits. */
   isOfNamedTurn: boolean;
-  place: Place;
 };
 
 /** What a session sends its runner for a question whose time ran out. */
@@ -66,7 +65,7 @@ export function createQuestions(
   return {
     has: (questionId: string): boolean => questions.has(questionId),
     ask(given: Asked): void {
-      const { labels, isApproval, callId: said, isOfNamedTurn, place: _, ...rest } = given;
+      const { labels, isApproval, callId: said, isOfNamedTurn, ...rest } = given;
       const { questionId, text, options } = rest;
       const asked = said === undefined ? rest : { ...rest, toolCallId: said };
       const known = questions.get(questionId);
@@ -138,13 +137,19 @@ function toAnswer(answer: unknown): string | undefined {
   return typeof answer === 'boolean' || typeof answer === 'number' ? String(answer) : undefined;
 }
 
+export type AskingEvent = EventOf<'question'> | EventOf<'interactive_prompt'>;
+
+/** The channel on which the session asks. */
+export function placeOfQuestion(event: AskingEvent): Place {
+  if (event.type === 'question' || event.channelType !== undefined) return event;
+  return event.prompt.context ?? event;
+}
+
 /** Undefined if it is no question. */
-export function toAsked(
-  event: EventOf<'question'> | EventOf<'interactive_prompt'>,
-): Asked | undefined {
+export function toAsked(event: AskingEvent): Asked | undefined {
   if (event.type === 'question') {
     const { questionId, text, options, expiresAt, callId, turnId, answerBy } = event;
-    const asked = toQuestion(questionId, [text], options, expiresAt, event);
+    const asked = toQuestion(questionId, [text], options, expiresAt);
     return (
       asked && {
         ...asked,
@@ -156,9 +161,8 @@ export function toAsked(
   }
   const prompt: Partial<InteractivePrompt> | null | undefined = event.prompt;
   if (typeof prompt !== 'object' || prompt === null) return undefined;
-  const { id, type, title, body, actions, expiresAt, context } = prompt;
-  const place = event.channelType === undefined && context ? context : event;
-  const asked = toQuestion(id, [title, body], actions, expiresAt, place);
+  const { id, type, title, body, actions, expiresAt } = prompt;
+  const asked = toQuestion(id, [title, body], actions, expiresAt);
   return asked && { ...asked, isApproval: type === 'approval' };
 }
 
@@ -167,7 +171,6 @@ function toQuestion(
   texts: unknown[],
   choices: unknown,
   expiry: unknown,
-  { channelType, channelId }: Place,
 ): Asked | undefined {
   if (typeof questionId !== 'string' || questionId === '') return undefined;
   const text = texts.filter((line) => typeof line === 'string' && line !== '').join('\n\n');
@@ -189,7 +192,6 @@ function toQuestion(
     labels,
     isApproval: false,
     isOfNamedTurn: false,
-    place: { channelType, channelId } as Place,
   };
 }
 

@@ -1,7 +1,7 @@
 import { UPSTREAM_DROPPED } from '../../core/errors.ts';
 import type { UIMessage } from '../../core/message.ts';
 import type { TurnOutcome } from '../../core/outcome.ts';
-import type { Channel } from '../../core/translator.ts';
+import type { Channel, Translator } from '../../core/translator.ts';
 import type { Answer } from '../../turns/log.ts';
 import type {
   Prompt,
@@ -11,11 +11,13 @@ import type {
   User,
 } from '../../turns/upstream.ts';
 import { isAboutEnd, isUnnamedEnd } from './is-about-end.ts';
+import { createTurnMatcher } from './match-turn.ts';
 import { NamedTimers } from './named-timers.ts';
+import { ABORTED, WITHDRAWN } from './outcomes.ts';
 import type { Socket, SocketListener } from './socket.ts';
 import { refusalOf, toAnswer, toPromptMessage } from './to-server.ts';
-import { type AgentOpsTranslator, createAgentOpsTranslator } from './translate.ts';
-import { createTurnWatch, type Flight, type Sighting, UNSEEN } from './turn-watch.ts';
+import { createTurnTranslator } from './translate-turn.ts';
+import type { Match } from './turn-matcher.ts';
 
 export type SessionOptions = {
   channel: Channel;
@@ -30,8 +32,7 @@ export type SessionOptions = {
 type Turn = {
   readonly prompt: Prompt;
   readonly sink: TurnSink;
-  readonly translator: AgentOpsTranslator;
-  readonly flight: Flight;
+  readonly translator: Translator<unknown>;
   /** Held here, sent, begun on the server, over. */
   phase: 'held' | 'sent' | 'begun' | 'over';
   wantsStop: boolean;
@@ -41,46 +42,42 @@ type Turn = {
   isClosed: boolean;
 };
 
-type TimerName = 'ping' | 'settle' | 'quiet' | 'doubt' | 'ghost';
+type TimerName = 'ping' | 'settle' | 'quiet' | 'doubt' | 'give-up';
 
 const DROPPED: TurnOutcome = {
   status: 'failed',
   code: UPSTREAM_DROPPED.code,
   message: UPSTREAM_DROPPED.userMessage,
 };
-const STOPPED: TurnOutcome = { status: 'stopped', reason: 'aborted' };
-const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
 
-/** A server that was told to abort says so twice, the second time a moment later. */
+/** A server reports an abort twice, the second time a moment later. */
 const QUIET_MS = 250;
 
 /**
  * One socket to a session, and the prompts of one identity on it.
  *
- * One prompt of ours is on its way at a time; the others are held here. The server would queue
- * them too, but it tells nobody which turn answers which prompt, some releases keep only the last
- * that waits, and an abort clears the whole queue: only what is held here is safe from our own stop.
+ * One prompt of ours is on its way at a time; the others are held here. The server would queue them
+ * too, but it does not say which turn answers which prompt, some releases keep only the last prompt
+ * that waits, and an abort clears the whole queue: only a prompt held here is safe from our own stop.
  */
 export class AgentOpsSession implements UpstreamSession, SocketListener {
   readonly history: SessionOptions['history'];
   #options: SessionOptions;
-  #watch: ReturnType<typeof createTurnWatch>;
+  #matcher: ReturnType<typeof createTurnMatcher>;
   #socket: Socket | undefined;
   #held: Turn[] = [];
-  /** The one on its way, also when nobody waits for it any more. */
+  /** The turn whose prompt is on its way, also after its release. */
   #current: Turn | undefined;
-  /** Those that were sent and are not released. */
-  #listening: readonly Turn[] = [];
   #isSettling = false;
   #timers = new NamedTimers<TimerName>();
-  /** Pings since the last word. Not a time: a process that slept has not heard, but may yet. */
+  /** Pings since the last event. Not a time: a process that slept may find events waiting. */
   #unanswered = 0;
   #isClosed = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
     this.history = options.history;
-    this.#watch = createTurnWatch(options.dialect);
+    this.#matcher = createTurnMatcher(options.dialect);
   }
 
   get isClosed(): boolean {
@@ -89,10 +86,10 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
 
   get isBusy(): boolean {
     const { wantsStop, phase } = this.#current ?? {};
-    return !this.#isClosed && ((wantsStop && phase === 'sent') || this.#watch.hasStray);
+    return !this.#isClosed && ((wantsStop && phase === 'sent') || this.#matcher.isStopPending);
   }
 
-  /** Makes the session usable; what came before it was heard already. */
+  /** Makes the session usable; earlier events have come already. */
   connected(socket: Socket): void {
     if (this.#isClosed) {
       socket.close();
@@ -103,27 +100,18 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   }
 
   channels(): Channel[] {
-    return this.#watch.channels;
+    return this.#matcher.channels;
   }
 
   prompt(prompt: Prompt, sink: TurnSink): UpstreamTurn {
-    const { channel, dialect, approvals } = this.#options;
-    const place = prompt.channel ?? channel;
     const turn: Turn = {
       prompt,
       sink,
-      translator: createAgentOpsTranslator({
-        channel: place,
-        dialect,
-        approvals,
+      translator: createTurnTranslator({
+        approvals: this.#options.approvals,
         generateMessageId: () => prompt.messageId,
         ...(prompt.errorText && { errorText: prompt.errorText }),
       }),
-      flight: {
-        ...UNSEEN,
-        content: prompt.text,
-        channel: place,
-      },
       phase: 'held',
       wantsStop: false,
       mayBeCleared: false,
@@ -134,7 +122,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     if (refusal) this.#closeSoon(turn, refusal);
     else {
       this.#held.push(turn);
-      this.#forgetGhost();
+      this.#giveUpReleased();
       this.#sendNext();
     }
     const isWaiting = () => this.#isWaiting(turn);
@@ -145,7 +133,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
       },
       stop: () => this.#stop(turn),
       answer: (answer) => this.#answer(turn, answer),
-      expire: (promptId) => this.#tell(turn, { type: 'interactive_prompt_expired', promptId }),
+      expire: (promptId) => this.#give(turn, { type: 'interactive_prompt_expired', promptId }),
       release: () => this.#release(turn),
     };
   }
@@ -156,14 +144,11 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
 
   event(event: unknown): void {
     this.#unanswered = 0;
-    const current = this.#current;
-    if (this.#isSettling && isRunning(current) && isUnnamedEnd(event)) return;
-    const sighting = this.#watch.see(event, current?.flight);
-    if (sighting === 'ours') this.#give(event);
-    else if (sighting === 'stray') this.#abortStray();
-    else if (current) this.#follow(current, sighting, event);
-    // A turn that we take to be over may know better.
-    else if (this.#listening.length > 0) this.#give(event);
+    const turn = this.#current;
+    if (this.#isSettling && isRunning(turn) && isUnnamedEnd(event)) return;
+    const match = this.#matcher.match(event);
+    if (match === 'unwanted-begun') this.#abortUnwanted();
+    else if (turn) this.#follow(turn, match, event);
     if (this.#isSettling && isAboutEnd(event)) this.#waitForQuiet();
   }
 
@@ -171,63 +156,64 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     this.#end();
   }
 
-  /** What an event that is more than a delta means for the prompt on its way. */
-  #follow(turn: Turn, sighting: Sighting, event: unknown): void {
-    switch (sighting) {
+  #follow(turn: Turn, match: Match, event: unknown): void {
+    switch (match) {
+      case 'ours':
+        this.#give(turn, event);
+        break;
       case 'begun':
         turn.phase = 'begun';
         this.#timers.clear('doubt');
-        this.#give(event);
+        this.#give(turn, event);
         if (turn.wantsStop) this.#abort();
         else if (turn.isReleased) this.#abandon(turn);
         break;
       case 'ended':
       case 'cut':
         turn.phase = 'over';
-        this.#give(event);
-        this.#finish(turn, sighting === 'ended');
+        this.#give(turn, event);
+        this.#finish(turn, match === 'ended');
         break;
       case 'overtaken':
-        this.#close(turn, STOPPED);
+        this.#close(turn, ABORTED);
         this.#finish(turn, true);
         break;
-      case 'withdrawn':
-        this.#close(turn, WITHDRAWN);
-        this.#finish(turn, true);
-        break;
+      case 'queued':
       case 'queue':
+        if (match === 'queued') this.#give(turn, event);
         this.#timers.clear('doubt');
-        this.#forgetGhost();
+        this.#giveUpReleased();
         break;
-      case 'cleared':
+      case 'unwanted-ended':
         if (turn.mayBeCleared) this.#doubt(turn);
         break;
       case 'doubtful':
         this.#doubt(turn);
+        break;
+      case 'unannounced':
+        // While an abort settles, this is the end of the turn that was aborted.
+        if (!this.#isSettling) this.#doubt(turn, event);
     }
   }
 
   /** The server has nothing to do, and our turn has not begun: after a while it never will. */
-  #doubt(turn: Turn): void {
+  #doubt(turn: Turn, end?: unknown): void {
     this.#start('doubt', this.#options.settleMs, () => {
-      this.#watch.forgetGhosts();
+      this.#matcher.forgetAbandoned();
       if (turn.mayBeCleared && !turn.wantsStop && !turn.isReleased) return this.#send(turn);
-      this.#close(turn, turn.flight.queued === undefined ? STOPPED : WITHDRAWN);
+      if (end !== undefined) this.#give(turn, end);
+      this.#close(turn, this.#matcher.wasQueued ? WITHDRAWN : ABORTED);
       this.#finish(turn, true);
     });
   }
 
-  #give(event: unknown): void {
-    for (const turn of this.#listening) turn.sink.event(event);
-  }
-
-  #tell(turn: Turn, event: object): void {
+  #give(turn: Turn, event: unknown): void {
     if (!turn.isReleased && turn.phase !== 'held') turn.sink.event(event);
   }
 
   #isWaiting(turn: Turn): boolean {
     if (turn.phase === 'held') return true;
-    return turn.phase !== 'over' && this.#watch.isWaiting(turn.flight);
+    return turn.phase !== 'over' && this.#matcher.isWaiting;
   }
 
   #sendNext(): void {
@@ -236,22 +222,21 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     if (!turn) return;
     turn.phase = 'sent';
     this.#current = turn;
-    this.#listening = [...this.#listening, turn];
     this.#send(turn);
   }
 
   #send(turn: Turn): void {
+    const { text, channel = this.#options.channel } = turn.prompt;
     turn.mayBeCleared = false;
-    Object.assign(turn.flight, UNSEEN);
-    this.#watch.sent();
-    this.#socket?.send(toPromptMessage(turn.prompt, turn.flight.channel));
+    this.#matcher.expect({ content: text, channel });
+    this.#socket?.send(toPromptMessage(turn.prompt, channel));
   }
 
   /** Only a turn of ours that runs is ever aborted: an abort stops whatever is running. */
   #stop(turn: Turn): void {
     if (turn.phase === 'held') {
       this.#held = this.#held.filter((other) => other !== turn);
-      this.#closeSoon(turn, STOPPED);
+      this.#closeSoon(turn, ABORTED);
     } else if (turn.phase !== 'over' && !turn.wantsStop) {
       turn.wantsStop = true;
       if (turn.phase === 'begun') this.#abort();
@@ -260,13 +245,13 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
 
   #abort(): void {
     this.#socket?.send({ type: 'abort' });
-    // What was settling before is not what is waited for now.
+    // An abort that settles already is not this one.
     this.#isSettling = false;
     this.#settle();
   }
 
-  /** One that was given up has begun after all, in front of the prompt that was sent since. */
-  #abortStray(): void {
+  /** A prompt that was given up has begun, before the prompt that was sent since. */
+  #abortUnwanted(): void {
     const next = this.#current;
     if (next?.phase === 'sent') next.mayBeCleared = true;
     this.#abort();
@@ -274,46 +259,47 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
 
   #answer(turn: Turn, { questionId, answer }: Answer): void {
     if (turn.phase !== 'begun') return;
-    const told = toAnswer(answer);
-    this.#socket?.send({ type: 'answer', questionId, answer: told });
-    // Newer servers tell it in another form, and some not at all.
-    this.#tell(turn, { type: 'status', data: { questionAnswered: questionId, answer: told } });
+    const given = toAnswer(answer);
+    this.#socket?.send({ type: 'answer', questionId, answer: given });
+    // Newer servers confirm it in another form, and some not at all.
+    this.#give(turn, { type: 'status', data: { questionAnswered: questionId, answer: given } });
   }
 
   #release(turn: Turn): void {
     if (turn.isReleased) return;
     turn.isReleased = true;
-    this.#listening = this.#listening.filter((other) => other !== turn);
     if (turn.phase === 'held') this.#held = this.#held.filter((other) => other !== turn);
-    // One that was not begun, or is being stopped, still has to be followed to its end.
+    // A turn that has not begun, or is being stopped, is still followed to its end.
     if (turn.phase === 'begun' && !turn.wantsStop) this.#abandon(turn);
-    this.#forgetGhost();
+    this.#giveUpReleased();
   }
 
   #abandon(turn: Turn): void {
-    this.#watch.abandon(turn.flight);
+    this.#matcher.finish({ isRunning: true });
     this.#finish(turn, true);
   }
 
-  /** Gives up on a prompt nobody waits for, for the sake of the next: unless it is in the queue. */
-  #forgetGhost(): void {
-    const ghost = this.#held.length > 0 ? this.#current : undefined;
-    if (!ghost?.isReleased || ghost.phase !== 'sent' || this.#isWaiting(ghost)) return;
-    this.#start('ghost', this.#options.settleMs, () => {
-      if (this.#current !== ghost || ghost.phase !== 'sent' || this.#isWaiting(ghost)) return;
-      // It may begin all the same, and is not to be taken for the next then.
-      this.#watch.giveUp(ghost.flight, ghost.wantsStop);
-      this.#finish(ghost, true);
+  /** Gives up on a released prompt that has not begun and is not queued, so that the next is sent. */
+  #giveUpReleased(): void {
+    const turn = this.#held.length > 0 ? this.#current : undefined;
+    const isIdle = () => turn?.phase === 'sent' && !this.#isWaiting(turn);
+    if (!turn?.isReleased || !isIdle()) return;
+    this.#start('give-up', this.#options.settleMs, () => {
+      if (this.#current !== turn || !isIdle()) return;
+      // It may still begin, and is not to be taken for the next then.
+      this.#matcher.giveUp(turn.wantsStop);
+      this.#finish(turn, true);
     });
   }
 
-  /** The server is done with the turn; `isClean` if nothing more will be said of it. */
+  /** The server is done with the turn; `isClean` if no more events about its end will come. */
   #finish(turn: Turn, isClean: boolean): void {
     turn.phase = 'over';
     if (this.#current !== turn) return;
     this.#current = undefined;
+    this.#matcher.finish({ isRunning: false });
     this.#timers.clear('doubt');
-    this.#timers.clear('ghost');
+    this.#timers.clear('give-up');
     if (!isClean || this.#isSettling) {
       this.#settle();
       this.#waitForQuiet();
@@ -340,7 +326,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     const turn = this.#current;
     if (turn?.phase === 'begun' && turn.wantsStop) {
       // The server never confirmed it. If the turn still runs, the next prompt waits behind it.
-      this.#close(turn, STOPPED);
+      this.#close(turn, ABORTED);
       this.#abandon(turn);
     }
     this.#sendNext();
@@ -357,14 +343,13 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     this.#isClosed = true;
     this.#timers.clearAll();
     this.#socket?.close();
-    const turns = [...this.#listening, ...this.#held];
+    const turns = [...(this.#current ? [this.#current] : []), ...this.#held];
     this.#held = [];
     this.#current = undefined;
     for (const turn of turns) {
       turn.phase = 'over';
       this.#close(turn, DROPPED);
     }
-    this.#listening = [];
   }
 
   #close(turn: Turn, outcome: TurnOutcome): void {
@@ -373,7 +358,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
     turn.sink.close(outcome);
   }
 
-  /** For who is still in the middle of a call of ours. */
+  /** From inside `prompt` or `stop`, the sink must not be called. */
   #closeSoon(turn: Turn, outcome: TurnOutcome): void {
     turn.phase = 'over';
     queueMicrotask(() => this.#close(turn, outcome));
@@ -384,7 +369,7 @@ export class AgentOpsSession implements UpstreamSession, SocketListener {
   }
 }
 
-/** Runs while the end of the one before is still awaited: it was in the server's queue then. */
+/** It begins while an abort settles only if it was in the server's queue. */
 function isRunning(turn: Turn | undefined): boolean {
   return turn?.phase === 'begun' && !turn.wantsStop;
 }

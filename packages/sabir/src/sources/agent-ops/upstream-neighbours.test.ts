@@ -309,6 +309,16 @@ describe('a runner that comes and goes', () => {
     expect(await ours.done).toMatchObject({ outcome: 'stopped' });
   });
 
+  it('works and is done, but announces no turn: after a while that is the end of ours', async () => {
+    const server = await start(mute);
+    const session = await openAt(server);
+    const ours = watch(session, promptOf('ours'));
+    await until(() => server.received('prompt').length === 1);
+    server.broadcast('s', { type: 'agentStatus', status: 'thinking' });
+    server.broadcast('s', { type: 'complete' });
+    expect(await ours.done).toEqual({ outcome: 'finished' });
+  });
+
   it('is idle a moment before our turn begins: that was the end of another', async () => {
     const server = await start(mute);
     const session = await openAt(server, { settleMs: 2_000 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { agentOpsPerTest, SOCKETS } from '../../../test/agent-ops-rig.ts';
-import { type Script, say, sayWhen } from '../../../test/agent-ops-script.ts';
+import { type Script, say, sayWhen, steps } from '../../../test/agent-ops-script.ts';
 import { ann, promptOf, until, watch } from '../../../test/upstream-turn.ts';
 import { foldChunks } from '../../core/fold.ts';
 import { agentOpsUpstream } from './upstream.ts';
@@ -178,6 +178,20 @@ describe('recorded turns', () => {
     await watched.done;
     expect(watched.text).toBe('I need a decision. Deploying.');
   });
+
+  it.each(KINDS)(
+    'fail before they begin, and the next is answered ($release, $dialect)',
+    async (kind) => {
+      const script = (text: string) => (text === 'fail' ? steps({ fail: 'It broke.' }) : say(text));
+      const server = await start({ ...kind, script });
+      const session = await openAt(server, { settleMs: 5_000 });
+      const failed = watch(session, promptOf('fail'));
+      const next = watch(session, promptOf('next'));
+      expect(await failed.done).toMatchObject({ outcome: 'failed' });
+      expect(await next.done).toMatchObject({ outcome: 'finished' });
+      expect(next.text).toBe('next');
+    },
+  );
 
   it.each(KINDS)('are aborted ($release, $dialect)', async (kind) => {
     const server = await start({
