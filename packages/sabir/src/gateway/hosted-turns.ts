@@ -21,8 +21,8 @@ import type { QueueWatch } from './queued-viewer.ts';
 export type HostedTurn = {
   readonly place: Place;
   readonly prompt: PromptInfo;
-  /** Settles when the turn has ended, with its message; undefined if the prompt was withdrawn. */
-  readonly ended: Promise<HostedEnd | undefined>;
+  /** Settles when the turn has ended, with its message; or when it will not end here. */
+  readonly ended: Promise<HostedEnd | 'withdrawn' | 'left'>;
 };
 
 export type HostedEnd = { outcome: TurnOutcome; message: UIMessage; usage?: Usage };
@@ -95,14 +95,15 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
   }
 
   function watchEnd(session: Session, { turnId }: PromptInfo, release: () => void) {
-    const { promise, resolve } = Promise.withResolvers<HostedEnd | undefined>();
+    const { promise, resolve } = Promise.withResolvers<HostedEnd | 'withdrawn' | 'left'>();
     const unsubscribe = session.subscribe((notice) => {
       const isEnd = notice.type === 'ended' || notice.type === 'withdrawn';
-      if (!isEnd || notice.prompt.turnId !== turnId) return;
+      if (notice.type !== 'closed' && !(isEnd && notice.prompt.turnId === turnId)) return;
       unsubscribe();
       waiting.delete(turnId);
       release();
-      resolve(notice.type === 'ended' ? notice : undefined);
+      if (notice.type === 'ended') resolve(notice);
+      else resolve(notice.type === 'closed' ? 'left' : 'withdrawn');
     });
     return promise;
   }
@@ -180,7 +181,11 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
           return session.queueReason === 'waking' ? Math.max(0, place - 1) : place;
         },
         subscribe: (listener) => session.subscribe(() => listener()),
-        whenBegun: () => session.whenBegun(prompt),
+        async whenBegun() {
+          const hasBegun = await session.whenBegun(prompt);
+          if (!hasBegun && session.isClosed) throw new SabirError(SHUTTING_DOWN);
+          return hasBegun;
+        },
       };
     },
     /** Takes a prompt back that waits; false if it does not wait, or is not theirs to take back. */

@@ -13,7 +13,7 @@ export interface QueueWatch {
   position(): number;
   /** Calls back when that changes. Gives the function that ends the subscription. */
   subscribe(listener: () => void): () => void;
-  /** Settles when the turn begins; false if its prompt was withdrawn. */
+  /** Settles when the turn begins; false if its prompt was withdrawn. Rejects if it will not begin in this process. */
   whenBegun(): Promise<boolean>;
 }
 
@@ -112,7 +112,7 @@ export class QueuedViewer implements ByteSource {
   }
 
   async #follow(): Promise<void> {
-    const hasBegun = await this.#options.queue.whenBegun().catch(() => false);
+    const hasBegun = await this.#options.queue.whenBegun().catch(() => undefined);
     if (this.#isOver) return;
     const viewer = hasBegun ? await this.#options.toViewer().catch(() => undefined) : undefined;
     if (this.#isOver) {
@@ -120,8 +120,8 @@ export class QueuedViewer implements ByteSource {
       return;
     }
     if (!viewer) {
-      if (hasBegun) this.letGo(SHUTTING_DOWN);
-      else this.#withdraw();
+      if (hasBegun === false) this.#withdraw();
+      else this.letGo(SHUTTING_DOWN);
       return;
     }
     if (this.#shown) {

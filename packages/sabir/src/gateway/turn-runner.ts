@@ -332,9 +332,11 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     const end = (async () => {
       const finished = await ended;
       release();
-      account.end(finished?.outcome ?? { status: 'stopped', reason: 'withdrawn' });
+      if (finished === 'left') return account.leave();
+      const isWithdrawn = finished === 'withdrawn';
+      account.end(isWithdrawn ? { status: 'stopped', reason: finished } : finished.outcome);
       options.onTurnEnd(turnId, messageId, messageId);
-      if (!finished || !options.onFinish) return;
+      if (isWithdrawn || !options.onFinish) return;
       const { onFinish } = options;
       const hook = (async () => onFinish({ ...finished, sessionId, chatId, turnId, user }))();
       await within(timing.hookMs, hook, () => metrics.hookTimeouts.add({ hook: 'onFinish' }));

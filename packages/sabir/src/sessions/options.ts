@@ -177,6 +177,8 @@ export type SessionNotice =
   | { type: 'idle' }
   | { type: 'runner'; isConnected: boolean }
   | { type: 'joined' | 'left'; user: User }
+  /** What has not ended is left to the next process. */
+  | { type: 'closed' }
   | { type: 'event'; event: SessionEvent };
 
 export const DEFAULT_TIMING: SessionTiming = {

@@ -373,10 +373,20 @@ export class SessionTurns {
     this.#stopWaiting();
     this.#callOffRetry?.();
     for (const turnId of [...this.#begun.keys()]) this.#settleBegun(turnId, false);
-    const turn = this.#current?.turn;
-    if (!turn || (await turn.handOver())) return;
+    const { turn, prompt } = this.#current ?? {};
+    if (!turn || !prompt || (this.#isAtRunner(prompt) && (await turn.handOver()))) return;
     const { code, userMessage: message } = SHUTTING_DOWN;
     turn.abandon({ status: 'failed', code, message });
     await within(LAST_WORDS_MS, turn.done);
+  }
+
+  /** An agent in this process ends with it. */
+  #isAtRunner({ promptId }: PromptInfo): boolean {
+    const { storage, guard } = this.#options;
+    let isAtRunner = false;
+    guard(() => {
+      isAtRunner = storage.promptInfo('promptId', promptId)?.runnerId !== undefined;
+    });
+    return isAtRunner;
   }
 }

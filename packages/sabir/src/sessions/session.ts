@@ -1,6 +1,8 @@
 import type { AuditEvent } from '../core/audit.ts';
 import { toDecision } from '../core/decision.ts';
 import {
+  BODY_TOO_LARGE,
+  type ErrorKind,
   MAY_NOT_ANSWER,
   MAY_ONLY_WATCH,
   NOT_FOUND,
@@ -69,8 +71,12 @@ export type PromptRequest = Partial<Channel> & {
 /** What was done, for an audit: undefined where nothing was. */
 export type Done = Pick<AuditEvent, 'turnId' | 'questionId' | 'approved'>;
 
-/** Limits of what a session keeps, rather than of what waits. */
-const IN_STORAGE: ReadonlySet<string> = new Set(['sessionBytes', 'channels']);
+/** How a prompt is refused by limits of other things than the queue. */
+const REFUSALS: Partial<Record<keyof SessionLimits, ErrorKind>> = {
+  promptBytes: BODY_TOO_LARGE,
+  sessionBytes: SESSION_FULL,
+  channels: SESSION_FULL,
+};
 /** A question of one of so many turns that ended last gets an answer that says so. */
 const MOST_RECENT = 16;
 
@@ -222,7 +228,7 @@ export class Session {
     const exceeded = this.#exceededBy(user, request.bytes, channel);
     if (exceeded) {
       this.#options.onLimit?.(exceeded);
-      throw new SabirError(IN_STORAGE.has(exceeded) ? SESSION_FULL : QUEUE_FULL);
+      throw new SabirError(REFUSALS[exceeded] ?? QUEUE_FULL);
     }
     const { text, attachments = [], body = {}, traceparent, messageId = createId() } = request;
     const { turnId = log.createTurnId(sessionKeyOf(this.sessionId), channelKeyOf(channel)) } =
@@ -256,6 +262,7 @@ export class Session {
   /** The limit that one more prompt of so many bytes would exceed. */
   #exceededBy(user: User, bytes: number, channel: Channel): keyof SessionLimits | undefined {
     const { queue, limits, storage } = this;
+    if (bytes > limits.promptBytes) return 'promptBytes';
     if (queue.size >= limits.queuedPrompts) return 'queuedPrompts';
     if (queue.countOf(user.id) >= limits.queuedPromptsPerUser) return 'queuedPromptsPerUser';
     if (queue.bytes + bytes > limits.queueBytes) return 'queueBytes';
@@ -369,6 +376,7 @@ export class Session {
     await this.#turns.close();
     this.#runner.close(1001, 'the session is closing');
     await this.#local?.close();
+    this.#notify({ type: 'closed' });
     this.#subscribers.clear();
   }
 }
