@@ -36,7 +36,8 @@ export type Client = ClientInfo & {
   heldBytes: number;
 };
 
-const TOO_SLOW = 4008;
+/** The close code for a client that is too far behind: it comes back. */
+export const TOO_FAR_BEHIND = 4008;
 /** How long a client may be behind: a large message takes its time on the way. */
 const SLOW_MS = 5_000;
 /** With more than so many times the limit unread on all sockets of a user, the session waits for none of them. */
@@ -80,7 +81,7 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
   function dismiss(client: Client): void {
     if (!clients.delete(client)) return;
     onLimit('clientBufferBytes');
-    client.socket.close(TOO_SLOW, 'too far behind');
+    client.socket.close(TOO_FAR_BEHIND, 'too far behind');
   }
 
   function isTooSlow(client: Client): boolean {

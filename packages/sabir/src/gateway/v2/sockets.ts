@@ -27,7 +27,7 @@ import {
   type ReadClientMessage,
   readClientMessage,
 } from '../../wires/agent-ops/read-client-message.ts';
-import { type Client, type ClientInfo, createClients, isIn } from './clients.ts';
+import { type Client, type ClientInfo, createClients, isIn, TOO_FAR_BEHIND } from './clients.ts';
 import { createFeed, type Feed } from './feed.ts';
 import { createFollows } from './follows.ts';
 import { toClientInit, toMessage, toQueueState } from './init.ts';
@@ -101,27 +101,42 @@ export class V2Sockets {
     const client: Client = { ...info, socket, follows: [], held: [], heldBytes: 0 };
     let leave: (() => void) | undefined;
     let isGone = false;
+    const depart = () => {
+      isGone = true;
+      this.#clients.remove(client);
+      leave?.();
+      leave = undefined;
+    };
     // One message after the other, and none before `init`.
     let last: Promise<void> = this.#welcome(client).then(
       (entered) => {
         leave = entered;
-        if (isGone) leave();
+        if (isGone) depart();
       },
       (error: unknown) => {
         this.#logger?.error?.('a client could not be shown its session', { error: nameOf(error) });
         socket.close(1011, 'the session is out of order');
       },
     );
+    let waitingBytes = 0;
     return {
       message: (frame) => {
+        // While the log is slow, a client that goes on sending must not fill the memory.
+        if (
+          waitingBytes > 0 &&
+          waitingBytes + frame.length > this.#session.limits.clientBufferBytes
+        ) {
+          this.#options.onLimit?.('clientBufferBytes');
+          socket.close(TOO_FAR_BEHIND, 'too many messages wait');
+          return;
+        }
+        waitingBytes += frame.length;
         last = last.then(() => this.#receive(client, frame));
+        void last.then(() => {
+          waitingBytes -= frame.length;
+        });
       },
-      close: () => {
-        isGone = true;
-        this.#clients.remove(client);
-        leave?.();
-        leave = undefined;
-      },
+      close: depart,
     };
   }
 
