@@ -1,10 +1,9 @@
 /** Access that ends while a socket is open, audit events, and what visits store. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { chatBody, openSse } from '../../../test/gateway-client.ts';
+import { chatBody, openSse, refusal } from '../../../test/gateway-client.ts';
 import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { type ChainOptions, joinSession, startSessionChain } from '../../../test/session-chain.ts';
 import type { AuditEvent } from '../../core/audit.ts';
-import { foldChunks } from '../../core/fold.ts';
 import type { Role } from '../../gateway/index.ts';
 import { memorySessionStore } from '../../sessions/index.ts';
 import { DEFAULT_SOCKET_TIMING } from './session-server-options.ts';
@@ -90,10 +89,12 @@ describe('audit events of a session', () => {
     ann.send({ type: 'abort', turnId: 't2' });
     await ann.until(({ type, turnId }) => type === 'complete' && turnId === 't2');
     const reported = events.map(({ at: _, ...event }) => event);
+    const turnOf = (messageId: string) =>
+      chain.store.open('s').promptInfo('messageId', messageId)?.turnId;
     const common = { sessionId: 's', via: 'socket' };
     const anns = { ...common, userId: 'ann', role: 'collaborator', outcome: 'accepted' };
     expect(reported).toEqual([
-      { ...anns, action: 'prompt', turnId: 't1' },
+      { ...anns, action: 'prompt', turnId: turnOf('t1') },
       {
         ...common,
         userId: 'vera',
@@ -103,11 +104,11 @@ describe('audit events of a session', () => {
         questionId,
         code: 'may-only-watch',
       },
-      { ...anns, action: 'answer', questionId, turnId: 't1' },
-      { ...anns, action: 'prompt', turnId: 't2' },
-      { ...anns, action: 'prompt', turnId: 't3' },
-      { ...anns, action: 'withdraw', turnId: 't3' },
-      { ...anns, action: 'stop', turnId: 't2' },
+      { ...anns, action: 'answer', questionId, turnId: turnOf('t1') },
+      { ...anns, action: 'prompt', turnId: turnOf('t2') },
+      { ...anns, action: 'prompt', turnId: turnOf('t3') },
+      { ...anns, action: 'withdraw', turnId: turnOf('t3') },
+      { ...anns, action: 'stop', turnId: turnOf('t2') },
     ]);
     expect(JSON.stringify(events)).not.toContain('secret');
   });
@@ -143,18 +144,18 @@ describe('a session stack', () => {
     const { post } = await startStack({ queuedPrompts: 1 });
     const running = openSse(await post('slow', 'c1'));
     await running.until(() => running.text() === 'Half ');
-    const [waits, refused] = await Promise.all([post('text', 'c2'), post('text', 'c3')]).then(
+    const [waits, refused] = await Promise.all([post('one', 'c2'), post('two', 'c3')]).then(
       (responses) => responses.sort((one, other) => one.status - other.status),
     );
     expect([waits?.status, refused?.status]).toEqual([200, 429]);
     expect(await refused?.json()).toMatchObject({ code: 'queue-full' });
   });
 
-  it('fails a turn at once whose prompt is larger than the session takes', async () => {
-    const { post } = await startStack({ promptBytes: 5_000 });
-    const sse = openSse(await post('x'.repeat(6_000), 'c'));
-    await sse.ended;
-    expect(foldChunks(sse.chunks()).metadata).toMatchObject({ code: 'body-too-large' });
+  it('refuses a prompt with 413 that is larger than the session takes, and stores nothing', async () => {
+    const { post, store } = await startStack({ promptBytes: 5_000 });
+    const response = await post('x'.repeat(6_000), 'c');
+    expect(await refusal(response)).toMatchObject({ status: 413, code: 'body-too-large' });
+    expect(store.list()).toEqual([]);
   });
 
   it('stores nothing of sessions that people only look at, and forgets them', async () => {
@@ -164,7 +165,7 @@ describe('a session stack', () => {
     local.send({ type: 'follow', turnId: 't' });
     await local.until(({ type }) => type === 'error');
     local.close();
-    await expect.poll(() => stack.sessions.sessionCount).toBe(0);
+    await expect.poll(() => stack.sessions.sessions.size).toBe(0);
     expect(store.list()).toEqual([]);
     expect(store.open('neither').participants()).toEqual([]);
   });

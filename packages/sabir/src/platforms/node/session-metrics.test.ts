@@ -28,7 +28,7 @@ describe('the metrics of a session server', () => {
       sabir_session_runners: 1,
       sabir_session_running_turns: 1,
       sabir_session_queued_prompts: 1,
-      'sabir_session_turns_total{reason="end_turn"}': 0,
+      'sabir_session_turns_total{outcome="finished"}': 0,
     });
     agent.go();
     await expect.poll(() => ann.of('complete').length, { timeout: 5_000 }).toBe(2);
@@ -36,8 +36,8 @@ describe('the metrics of a session server', () => {
     expect(metrics).toMatchObject({
       sabir_session_running_turns: 0,
       sabir_session_queued_prompts: 0,
-      'sabir_session_turns_total{reason="end_turn"}': 2,
-      'sabir_session_turns_total{reason="error"}': 0,
+      'sabir_session_turns_total{outcome="finished"}': 2,
+      'sabir_session_turns_total{outcome="failed"}': 0,
       sabir_session_storage_errors_total: 0,
     });
     expect(metrics.sabir_session_stored_bytes).toBeGreaterThan(100);
@@ -76,7 +76,7 @@ describe('the metrics of a session server', () => {
     const metrics = parseMetrics(text);
     expect(metrics).toMatchObject({
       'sabir_turns_total{outcome="finished"}': 1,
-      'sabir_session_turns_total{reason="end_turn"}': 1,
+      'sabir_session_turns_total{outcome="finished"}': 1,
       'sabir_event_loop_lag_seconds{quantile="0.99"}': expect.any(Number),
     });
     expect(metrics.sabir_session_stored_bytes).toBeGreaterThan(4_096);
@@ -94,9 +94,9 @@ function fillable(store: SessionStore, isFull: () => boolean): SessionStore {
       const storage = store.open(sessionId);
       return {
         ...storage,
-        addTurn(turn) {
+        addPrompt(prompt) {
           if (isFull()) throw new Error('The disk is full.');
-          return storage.addTurn(turn);
+          return storage.addPrompt(prompt);
         },
       };
     },
