@@ -4,7 +4,7 @@ import type { TurnOutcome } from '../core/outcome.ts';
 import { isLive, outcomeIn, type TurnEvent, type TurnState, transition } from './turn-state.ts';
 
 const OPENING: TurnState = { name: 'opening' };
-const NAMES = ['opening', 'catching-up', 'running', 'ending', 'ended', 'left'];
+const NAMES = ['opening', 'running', 'ending', 'ended', 'left'];
 
 const outcomes = fc.constantFrom<TurnOutcome>(
   { status: 'finished' },
@@ -14,13 +14,7 @@ const outcomes = fc.constantFrom<TurnOutcome>(
   { status: 'lost' },
 );
 const events: fc.Arbitrary<TurnEvent> = fc.oneof(
-  fc.constantFrom<TurnEvent>(
-    { type: 'prompted' },
-    { type: 'attached' },
-    { type: 'caught-up' },
-    { type: 'translator-failed' },
-    { type: 'left' },
-  ),
+  fc.constantFrom<TurnEvent>({ type: 'begun' }, { type: 'translator-failed' }, { type: 'left' }),
   fc.record({
     type: fc.constant('settled' as const),
     outcome: outcomes,
@@ -78,9 +72,17 @@ describe('the states of a turn', () => {
     expect(statesOf([first, closed]).at(-1)).toEqual({ name: 'ended', outcome: closed.outcome });
   });
 
-  it('lead from a takeover through catching up to running', () => {
-    const names = statesOf([{ type: 'attached' }, { type: 'caught-up' }]).map(({ name }) => name);
-    expect(names).toEqual(['opening', 'catching-up', 'running']);
-    expect(statesOf([{ type: 'prompted' }]).at(-1)).toEqual({ name: 'running' });
+  it('lead from opening to running once, and from both to another process', () => {
+    const begun = { type: 'begun' } as const;
+    expect(statesOf([begun, begun])).toEqual([OPENING, { name: 'running' }]);
+    expect(statesOf([{ type: 'left' }, begun])).toEqual([OPENING, { name: 'left' }]);
+    const names = statesOf([begun, { type: 'left' }]).map(({ name }) => name);
+    expect(names).toEqual(['opening', 'running', 'left']);
+  });
+
+  it('do not lead back from the end to running', () => {
+    const settled = { type: 'settled', outcome: { status: 'stopped' }, endsFrom: 'log' } as const;
+    const names = statesOf([settled, { type: 'begun' }]).map(({ name }) => name);
+    expect(names).toEqual(['opening', 'ending']);
   });
 });
