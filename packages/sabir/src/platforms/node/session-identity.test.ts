@@ -1,4 +1,4 @@
-/** Whom the session server takes a gateway's connection for, and who may answer a question there. */
+/** Who may answer a question of a session, and as whom the gateway in the same process asks. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatBody, openSse } from '../../../test/gateway-client.ts';
 import { scriptedAgent } from '../../../test/scripted-agent.ts';
@@ -113,25 +113,10 @@ describe('a question for owners in a session', () => {
     await sse.ended;
     expect(sse.text()).toBe('Said yes');
   });
-
-  it('keeps who may answer it when the server starts again', async () => {
-    const store = memorySessionStore();
-    const first = await start({ store, agent: () => refundAgent });
-    const sse = await first.ask('refund');
-    await sse.until(() => questionOf(sse.chunks()) !== undefined);
-    sse.ended.catch(() => undefined);
-    await first.stack.close();
-    const second = await start({ store, agent: () => scriptedAgent() });
-    const carl = await joinSession(second.stack, { user: 'carl' });
-    carl.send({ type: 'answer', questionId: 'q', answer: true });
-    expect(await carl.until(({ type }) => type === 'error')).toMatchObject({
-      code: 'may-not-answer',
-    });
-  });
 });
 
-describe('the connection of a gateway to a session', () => {
-  it('outlives the sign-in of the person who asked: the turn goes on', async () => {
+describe('a turn that a gateway asks its session for', () => {
+  it('goes on when the sign-in of the person who asked expires', async () => {
     const agent = scriptedAgent();
     let expiresAt: number | undefined = Date.now() + 150;
     const { call, ask } = await start({
@@ -149,7 +134,7 @@ describe('the connection of a gateway to a session', () => {
     expect(again.text()).toBe('Half and whole.');
   });
 
-  it('of a person as a viewer is not used when the same person is an owner', async () => {
+  it('is asked for with the role that the person has now, not with an earlier one', async () => {
     const { roles, call, ask } = await start();
     roles.olga = 'viewer';
     expect((await call('messages', 'olga')).status).toBe(200);
@@ -159,7 +144,7 @@ describe('the connection of a gateway to a session', () => {
     expect(sse.text()).toBe('Hello, world!');
   });
 
-  it('does not ask access again, which the gateway has asked', async () => {
+  it('asks access once: the session does not ask what the gateway has asked', async () => {
     const access = vi.fn(() => 'owner' as const);
     const { ask } = await start({ access });
     await (await ask('text')).ended;

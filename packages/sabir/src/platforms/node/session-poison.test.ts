@@ -7,9 +7,20 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openSocket } from '../../../test/raw-http.ts';
 import { toFrame, upgradeAs } from '../../../test/raw-websocket.ts';
 import { scriptedAgent } from '../../../test/scripted-agent.ts';
-import { type ChainOptions, joinSession, startSessionChain } from '../../../test/session-chain.ts';
-import { message, turn } from '../../../test/session-storage-helpers.ts';
-import { type Agent, memorySessionStore, type SessionStore } from '../../sessions/index.ts';
+import {
+  type ChainClient,
+  type ChainOptions,
+  joinSession,
+  saidBefore,
+  startSessionChain,
+} from '../../../test/session-chain.ts';
+import {
+  type Agent,
+  DEFAULT_CHANNEL,
+  memorySessionStore,
+  type SessionStore,
+} from '../../sessions/index.ts';
+import { memoryTurnLog } from '../../turns/memory.ts';
 import { sqliteSessionStore, startSessionStack } from './sessions.ts';
 
 const MB = 1_000_000;
@@ -49,9 +60,9 @@ const INIT_BYTES = 120_000;
 
 /** 40 messages of 50 KB, and one short one behind them. */
 function poison(store: SessionStore): void {
-  const content = 'x'.repeat(50_000);
-  for (let n = 0; n < 40; n++) store.open('s').addMessage(message(`large ${n}`, { content }));
-  store.open('s').addMessage(message('last'));
+  const text = 'x'.repeat(50_000);
+  for (let n = 0; n < 40; n++) store.open('s').addMessage(saidBefore(`large ${n}`, text));
+  store.open('s').addMessage(saidBefore('last', 'short'));
 }
 
 describe('a session with many large messages', () => {
@@ -78,14 +89,11 @@ describe('a session with many large messages', () => {
     const chain = await start({ store, agent, limits: { historyBytes: INIT_BYTES } });
     const ann = await joinSession(chain, { query: '&messages=0' });
     const parsed = await parsedBytes(async () => {
-      ann.send({ type: 'prompt', content: 'text' });
+      ann.send({ type: 'prompt', content: 'text', promptId: 'p' });
       await ann.until(({ type }) => type === 'message.finalize');
     });
-    expect(agent.prompts[0]?.messages.map(({ id }) => id)).toEqual([
-      'large 38',
-      'large 39',
-      'last',
-    ]);
+    const ids = agent.prompts[0]?.messages.map(({ id }) => id);
+    expect(ids).toEqual(['large 38', 'large 39', 'last', 'p']);
     expect(parsed).toBeLessThan(3 * INIT_BYTES);
   });
 
@@ -112,7 +120,7 @@ describe('a session with many large messages', () => {
 
 describe('a session that holds as much as it may', () => {
   it('refuses prompts with an error that says what to do, before anything is stored', async () => {
-    const chain = await start({ limits: { sessionBytes: 10_000 } });
+    const chain = await start({ limits: { sessionBytes: 12_000 } });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'x'.repeat(3_000), turnId: 't1' });
     await ann.until(({ type }) => type === 'message.finalize');
@@ -121,7 +129,7 @@ describe('a session that holds as much as it may', () => {
       code: 'session-full',
       promptId: 'refused',
     });
-    expect(chain.store.open('s').turnOfPrompt('refused')).toBeUndefined();
+    expect(chain.store.open('s').promptInfo('promptId', 'refused')).toBeUndefined();
     expect(chain.sessions.metrics.toText()).toContain(
       'sabir_limit_refusals_total{limit="sessions.sessionBytes"} 1\n',
     );
@@ -137,6 +145,10 @@ describe('a session that holds as much as it may', () => {
     });
   });
 });
+
+/** The places of the events that a client has got, in the order they came. */
+const seqsOf = ({ events }: ChainClient): number[] =>
+  events.flatMap(({ seq }) => (seq === undefined ? [] : [Number(seq)]));
 
 /** 15 MB, in 30 pieces. */
 const longAgent: Agent = {
@@ -171,8 +183,8 @@ describe('a turn of many bytes', () => {
     vera.send({ type: 'follow', turnId: 't' });
     vera.send({ type: 'ping' });
     await vera.until(({ type }) => type === 'pong');
-    const seqs = vera.events.map(({ seq }) => seq).filter((seq) => seq !== undefined);
-    expect(seqs).toEqual(Array.from({ length: 32 }, (_, index) => index + 1));
+    expect(seqsOf(vera)).toEqual(seqsOf(ann));
+    expect(vera.text('t')).toHaveLength(15 * MB);
     // In order: what was said later is told later.
     expect(vera.events.at(-1)).toEqual({ type: 'pong' });
   });
@@ -186,16 +198,16 @@ describe('a turn of many bytes', () => {
     const vera = await joinSession(chain, { user: 'vera', query: '&dialect=v2&messages=0' });
     vera.send({ type: 'follow', turnId: 't' });
     await vera.until(({ type }) => type === 'complete');
-    const seqs = vera.events.map(({ seq }) => seq).filter((seq) => seq !== undefined);
-    const last = Number(ann.events.findLast(({ seq }) => seq !== undefined)?.seq);
-    const fromStart = seqs.slice(seqs.indexOf(1));
-    expect(fromStart).toEqual(Array.from({ length: last }, (_, index) => index + 1));
+    // Without the events that came between its connection and its request.
+    const seqs = seqsOf(vera);
+    expect(seqs.slice(seqs.indexOf(1))).toEqual(seqsOf(ann));
+    expect(seqsOf(ann)).toEqual([...seqsOf(ann)].sort((one, other) => one - other));
   });
 });
 
 describe('the events of turns that have ended', () => {
-  it('are kept for the latest turns only as far as one turn may be large', async () => {
-    const chain = await start({ limits: { turnBytes: 30_000 } });
+  it('can be followed for as long as the log keeps them, and then the answer says that they are gone', async () => {
+    const chain = await start({ log: memoryTurnLog({ retainedBytes: 30_000 }) });
     const ann = await joinSession(chain);
     for (const turnId of ['t1', 't2', 't3', 't4']) {
       ann.send({ type: 'prompt', content: `echo ${'x'.repeat(10_000)}`, turnId });
@@ -212,11 +224,17 @@ describe('the events of turns that have ended', () => {
 describe('a queue of large prompts', () => {
   it('stays in the storage when the server starts again', async () => {
     const store = inFile();
-    const content = `text ${'x'.repeat(5 * MB)}`;
-    for (let n = 0; n < 8; n++) store.open('s').addTurn(turn(`t${n}`, { content }));
+    const text = `text ${'x'.repeat(5 * MB)}`;
+    for (let n = 0; n < 8; n++) {
+      store.open('s').addPrompt({
+        ...{ promptId: `p${n}`, turnId: `t${n}`, messageId: `m${n}`, status: 'queued' },
+        ...{ text, attachments: [], body: {}, authorId: 'ann', askedAt: 1 },
+        ...DEFAULT_CHANNEL,
+      });
+    }
     const before = heapBytes();
     const chain = await start({ store, onRunnerWanted: () => undefined });
-    expect(chain.sessions.sessionCount).toBe(1);
+    expect(chain.sessions.sessions.size).toBe(1);
     expect(heapBytes() - before).toBeLessThan(10 * MB);
   });
 });
