@@ -20,15 +20,17 @@ export interface AgentHost {
 export type AgentHosts = ReturnType<typeof createAgentHosts>;
 
 type AgentHostsOptions = {
-  runner: AgentHost & { readonly isConnected: boolean };
+  runner: AgentHost & { readonly isConnected: boolean; readonly isPresent: boolean };
   /** The agent in this process, made when it is first needed; undefined where only runners answer. */
   local?: () => AgentHost;
+  /** The runner that a turn was given to, if it was given to one. */
+  runnerOf(turnId: string): string | undefined;
   /** There is something to do, and no agent. */
   onWanted(): void;
 };
 
 /** Chooses who answers: the runner while one is connected, else the agent in this process. */
-export function createAgentHosts({ runner, local, onWanted }: AgentHostsOptions) {
+export function createAgentHosts({ runner, local, runnerOf, onWanted }: AgentHostsOptions) {
   let made: AgentHost | undefined;
 
   function chosen(): AgentHost {
@@ -37,10 +39,20 @@ export function createAgentHosts({ runner, local, onWanted }: AgentHostsOptions)
     return made;
   }
 
+  /** Unless it has an agent, or a runner that has not said hello yet. */
+  function call(): void {
+    if (!local && !runner.isConnected) onWanted();
+  }
+
   const session: UpstreamSession = {
     isClosed: false,
     prompt: (prompt, sink) => chosen().prompt(prompt, sink),
-    attach: (prompt, sink, written) => chosen().attach(prompt, sink, written),
+    attach(prompt, sink, written) {
+      const isOfRunner = runnerOf(prompt.turnId) !== undefined;
+      const turn = (isOfRunner ? runner : chosen()).attach(prompt, sink, written);
+      call();
+      return turn;
+    },
     close: () => undefined,
   };
 
@@ -49,15 +61,17 @@ export function createAgentHosts({ runner, local, onWanted }: AgentHostsOptions)
     get isReady(): boolean {
       return chosen().isReady;
     },
-    /** There is an agent or a runner, though it may be busy. */
+    /** There is an agent or a runner that takes prompts, though it may be busy. */
     get isPresent(): boolean {
-      return local !== undefined || runner.isConnected;
+      return local !== undefined || runner.isPresent;
     },
     get needsHistory(): boolean {
       return chosen().needsHistory;
     },
-    call: onWanted,
+    call,
     /** Called when a prompt can be taken that could not be before. */
     onReady: (): void => undefined,
+    /** Called when the runner has gone. */
+    onLost: (): void => undefined,
   };
 }

@@ -15,11 +15,25 @@ import {
 /** What a frame of a runner is about. */
 export type RunnerSaid =
   | { kind: 'hello'; hello: Extract<RunnerFrame, { type: 'hello' }> }
-  /** Events of a turn; without an id they are of the one that runs. */
-  | { kind: 'turn'; turnId?: string; seq?: number; events: unknown[] }
+  | { kind: 'bye' }
+  | RunnerTurnSaid
+  /** Events of a turn that is not known. */
+  | { kind: 'other' }
   | { kind: 'event'; event: SessionEvent }
   | { kind: 'ping' }
   | { kind: 'malformed'; type: string };
+
+/** Events of a turn; without an id they are of the one that runs. */
+export type RunnerTurnSaid = {
+  kind: 'turn';
+  turnId?: string;
+  seq?: number;
+  events: unknown[];
+  /** The runner has ended the turn. */
+  isEnd?: boolean;
+  /** It says what the agent does, and not that the agent goes on with the turn. */
+  isHint?: boolean;
+};
 
 /** How a session and its runner talk: in chunks, or in V2 with a deployed one. */
 export interface RunnerDialect {
@@ -67,8 +81,9 @@ export function createRunnerDialect({
           return { kind: 'turn', turnId: frame.turnId, seq: frame.seq, events: frame.chunks };
         case 'event':
           return { kind: 'event', event: frame.event };
+        case 'bye':
         case 'ping':
-          return { kind: 'ping' };
+          return { kind: frame.type };
         default: {
           const { type } = Object(value) as { type?: unknown };
           return { kind: 'malformed', type: typeof type === 'string' ? type : '(no type)' };

@@ -24,10 +24,15 @@ import {
   createRunnerDialect,
   createWrittenTranslator,
   type RunnerDialect,
+  type RunnerTurnSaid,
 } from './runner-dialect.ts';
 
 /** A close code of ours. The runner that gets it tries again, less and less often. */
 const ANOTHER_RUNNER = 4409;
+/** The runner connects again at once, and sends again what was not confirmed. */
+const COME_AGAIN = 1012;
+/** The id under which deployed runners are kept, which have none. */
+const DEPLOYED = '';
 
 type RunnerHostOptions = {
   sessionId: string;
@@ -39,6 +44,8 @@ type RunnerHostOptions = {
   runnerOf(turnId: string): string | undefined;
   /** Keeps it. */
   setRunner(turnId: string, runnerId: string): void;
+  /** Whether the session has the turn, though perhaps its log has not given it to this process yet. */
+  isOpen(turnId: string): boolean;
   /** It would take a prompt now. */
   onReady(): void;
   onConnection(isConnected: boolean): void;
@@ -53,9 +60,13 @@ type Hello = { turnId: string | null; known: string[]; needsHistory?: boolean };
 type Run = {
   readonly prompt: Prompt;
   readonly sink: TurnSink;
+  readonly dialect: RunnerDialect;
   readonly translator: Translator<unknown>;
-  /** The frame of the turn that came last. */
+  /** The frame of the turn that came last, and the last that is in the log. */
   position: number;
+  written: number;
+  /** The prompt was sent. */
+  isGiven: boolean;
   /** Given while the turn runs; sent again after a drop, since the first one counts. */
   readonly answers: Answer[];
   isStopping: boolean;
@@ -71,16 +82,22 @@ export function createRunnerHost(options: RunnerHostOptions) {
   const { sessionId, clock, guard, timing, limits, logger } = options;
   const skipped: TranslatorStats = { unknown: {}, malformed: {} };
   let socket: SessionSocket | undefined;
-  let runnerId = '';
-  let dialect = dialectOf(runnerId);
+  let runnerId: string | undefined;
+  let dialect: RunnerDialect | undefined;
   /** What the runner has said of itself, since it is connected. */
   let hello: Hello | undefined;
+  let isLeaving = false;
   let run: Run | undefined;
+  /** The turn of which frames have come that are not in the log. */
+  let unwritten: string | undefined;
   let callOff: (() => void) | undefined;
 
-  /** One of ours has an id; a deployed one has none. */
+  /** That of the connection, or of the turn that runs, where they speak the same. */
   function dialectOf(id: string | undefined): RunnerDialect {
-    if (id !== undefined) return createRunnerDialect(timing);
+    const isOurs = id !== DEPLOYED;
+    const known = [run?.dialect, dialect].find((one) => one?.saysHello === isOurs);
+    if (known) return known;
+    if (isOurs) return createRunnerDialect(timing);
     const { questionMs } = timing;
     return createV2RunnerDialect({
       questionMs,
@@ -122,34 +139,41 @@ export function createRunnerHost(options: RunnerHostOptions) {
     run = undefined;
     stopWaiting();
     queueMicrotask(() => {
-      if (hello && !run) options.onReady();
+      if (!run) options.onReady();
     });
   }
 
   function give(given: Run): void {
-    options.setRunner(given.prompt.turnId, runnerId);
-    send(dialect.toPrompt(given.prompt));
+    const { prompt, dialect } = given;
+    if (runnerId !== undefined) options.setRunner(prompt.turnId, runnerId);
+    send(dialect.toPrompt(prompt));
+    given.isGiven = socket !== undefined;
   }
 
   function begin(prompt: Prompt, sink: TurnSink, written?: Written): UpstreamTurn {
+    const { turnId } = prompt;
+    const givenTo = written && options.runnerOf(turnId);
+    const dialect = dialectOf(written ? givenTo : runnerId);
     const current: Run = {
       prompt,
       sink,
+      dialect,
       translator: dialect.createTranslator(prompt, written?.chunks ?? []),
       position: written?.mark ?? 0,
+      written: written?.mark ?? 0,
+      isGiven: givenTo !== undefined,
       answers: [],
       isStopping: false,
       isReleased: false,
     };
+    if (!written) give(current);
     run = current;
-    if (!written) {
-      give(current);
-      // It has gone since it was ready: when it comes back, it gets the prompt again.
-      if (!socket) wait(timing.runnerGraceMs, () => fail(RUNNER_LOST));
-    } else {
-      // After a restart the runner's hello says whether it goes on.
+    if (written) {
       wait(timing.runnerGraceMs, () => fail(SERVER_RESTARTED));
-      if (hello && dialect.saysHello) queueMicrotask(() => guard(() => resume(current)));
+      queueMicrotask(() => guard(() => meet(current)));
+    } else if (!socket) {
+      // It has gone since it was ready: when it comes back, it gets the prompt again.
+      wait(timing.runnerGraceMs, () => fail(RUNNER_LOST));
     }
     return {
       translator: current.translator,
@@ -160,7 +184,10 @@ export function createRunnerHost(options: RunnerHostOptions) {
       get position() {
         return current.position;
       },
-      written: (seq) => send(dialect.toAck?.(prompt.turnId, seq)),
+      written(seq) {
+        current.written = seq;
+        send(dialect.toAck?.(turnId, seq));
+      },
       stop() {
         if (current.isStopping || run !== current) return;
         current.isStopping = true;
@@ -179,20 +206,36 @@ export function createRunnerHost(options: RunnerHostOptions) {
       release() {
         current.isReleased = true;
         if (run !== current) return;
+        unwritten = turnId;
         // A runner that names its turns queues by itself. Another one has to end first what it was told to stop.
-        if (!dialect.mustEndFirst || current.translator.ended || !current.isStopping) finish();
-        else wait(timing.abortMs, finish);
+        const mustEnd = dialect.mustEndFirst && current.isStopping && socket !== undefined;
+        if (mustEnd) wait(timing.abortMs, finish);
+        else finish();
       },
     };
   }
 
   function greet(given: Hello): void {
     hello = given;
-    const ours = run?.prompt.turnId;
+    const { turnId } = given;
     if (run) resume(run);
-    if (given.turnId !== null && given.turnId !== ours)
-      send({ type: 'stop', turnId: given.turnId });
+    if (turnId !== null && turnId !== run?.prompt.turnId && !options.isOpen(turnId)) {
+      send({ type: 'stop', turnId });
+    }
     if (!run) options.onReady();
+  }
+
+  /** A turn was taken over, and its runner may be here. */
+  function meet(current: Run): void {
+    if (run !== current || !hello) return;
+    const isBehind = unwritten === current.prompt.turnId && current.dialect.saysHello;
+    if (!isBehind) {
+      resume(current);
+      return;
+    }
+    // What still comes on this connection follows frames that are lost.
+    hello = undefined;
+    socket?.close(COME_AGAIN, 'send again what was not confirmed');
   }
 
   /** Goes on with the turn that ran when the connection, or this process, was lost. */
@@ -200,16 +243,19 @@ export function createRunnerHost(options: RunnerHostOptions) {
     if (run !== current || !hello) return;
     const { turnId } = current.prompt;
     const givenTo = options.runnerOf(turnId);
+    const isOther = givenTo !== undefined && givenTo !== runnerId;
     if (hello.turnId === turnId || hello.known.includes(turnId)) goOn(current);
-    else if (givenTo === runnerId || givenTo === undefined) {
+    else if (isOther || current.dialect !== dialect) fail(SERVER_RESTARTED);
+    // A deployed runner does not say whether it goes on: its next event does.
+    else if (current.dialect.saysHello || !current.isGiven) {
       // The prompt never reached it.
-      stopWaiting();
       give(current);
-    } else fail(SERVER_RESTARTED);
+      stopWaiting();
+    }
   }
 
   /** It was only the connection: the runner sends what it has, and gets what it has missed. */
-  function goOn({ prompt, answers, isStopping }: Run): void {
+  function goOn({ prompt, dialect, answers, isStopping }: Run): void {
     stopWaiting();
     for (const answer of answers) send(dialect.toAnswer(prompt, answer));
     if (isStopping) send(dialect.toStop(prompt));
@@ -221,7 +267,6 @@ export function createRunnerHost(options: RunnerHostOptions) {
     options.onConnection(false);
     if (run?.isReleased) finish();
     else if (run) wait(timing.runnerGraceMs, () => fail(RUNNER_LOST));
-    else options.onReady();
   }
 
   function take(frame: string): void {
@@ -232,18 +277,17 @@ export function createRunnerHost(options: RunnerHostOptions) {
       skip('(no JSON)');
       return;
     }
-    const read = dialect.read(value);
-    switch (read.kind) {
+    const read = dialect?.read(value);
+    switch (read?.kind) {
       case 'hello':
         greet(read.hello);
         break;
+      case 'bye':
+        isLeaving = true;
+        send({ type: 'pong' });
+        break;
       case 'turn':
-        if (run && (read.turnId === undefined || read.turnId === run.prompt.turnId)) {
-          takeEvents(run, read, frame.length > limits.eventBytes);
-        } else if (read.turnId !== undefined && read.seq !== undefined) {
-          // The session has ended that turn: the runner need not keep the frame.
-          send(dialect.toAck?.(read.turnId, read.seq));
-        }
+        if (hello) takeTurn(read, frame.length > limits.eventBytes);
         break;
       case 'event':
         if (frame.length > limits.eventBytes) options.onLimit('eventBytes');
@@ -258,24 +302,35 @@ export function createRunnerHost(options: RunnerHostOptions) {
   }
 
   /** `isLarge`: one of the events may be larger than it may be. */
-  function takeEvents(
-    current: Run,
-    { events, seq }: { events: unknown[]; seq?: number },
-    isLarge: boolean,
-  ): void {
-    if (seq !== undefined && seq <= current.position) return;
-    // A runner of another make does not say hello when it comes back.
-    stopWaiting();
-    if (current.isReleased) {
-      for (const event of events) current.translator.push(event);
-      if (current.translator.ended) finish();
+  function takeTurn(said: RunnerTurnSaid, isLarge: boolean): void {
+    const { turnId, seq } = said;
+    if (run && (turnId === undefined || turnId === run.prompt.turnId)) {
+      takeEvents(run, said, isLarge);
+    } else if (turnId !== undefined && seq !== undefined) {
+      if (options.isOpen(turnId)) unwritten = turnId;
+      // The session has ended that turn: the runner need not keep the frame.
+      else send(dialect?.toAck?.(turnId, seq));
+    }
+  }
+
+  function takeEvents(current: Run, said: RunnerTurnSaid, isLarge: boolean): void {
+    const { events, seq, isEnd, isHint } = said;
+    if (seq !== undefined && seq <= current.position) {
+      // Its confirmation was lost with the connection.
+      if (seq <= current.written) send(current.dialect.toAck?.(current.prompt.turnId, seq));
       return;
     }
+    if (current.isReleased) {
+      if (isEnd) finish();
+      return;
+    }
+    // A deployed runner does not say hello when it comes back.
+    if (!isHint) stopWaiting();
     for (const event of events) {
       if (run !== current || current.isReleased) break;
       if (isLarge && isLargerThan(limits.eventBytes, event)) {
         options.onLimit('eventBytes');
-        send(dialect.toStop(current.prompt));
+        send(current.dialect.toStop(current.prompt));
         fail(TURN_TOO_LARGE);
         return;
       }
@@ -291,36 +346,42 @@ export function createRunnerHost(options: RunnerHostOptions) {
 
   const host: AgentHost & {
     readonly isConnected: boolean;
+    /** It takes prompts, though it may be busy. */
+    readonly isPresent: boolean;
     connect(next: SessionSocket, id: string | undefined): SocketEvents;
     close(code: number, reason: string): void;
   } = {
     get isConnected() {
       return socket !== undefined;
     },
+    get isPresent() {
+      return hello !== undefined && !isLeaving;
+    },
     get isReady() {
-      return hello !== undefined && !run;
+      return host.isPresent && !run;
     },
     get needsHistory() {
       return hello?.needsHistory === true;
     },
     prompt: (prompt, sink) => begin(prompt, sink),
     attach: begin,
-    connect(next, id) {
-      if (socket && (id === undefined || id !== runnerId)) {
+    connect(next, id = DEPLOYED) {
+      if (socket && (id === DEPLOYED || id !== runnerId)) {
         next.close(ANOTHER_RUNNER, 'another runner is connected to this session');
         return { message: () => undefined, close: () => undefined };
       }
-      // It has lost its old connection, and knows it before we do.
-      socket?.close(1000, 'replaced by a newer connection');
-      const isOther = (id ?? '') !== runnerId;
+      const replaced = socket;
       socket = next;
-      runnerId = id ?? '';
-      if (isOther || !run) dialect = dialectOf(id);
+      runnerId = id;
+      dialect = dialectOf(id);
+      isLeaving = false;
+      hello = undefined;
+      // It has lost its old connection, and knows it before we do.
+      replaced?.close(1000, 'replaced by a newer connection');
       send(dialect.toInit(sessionId));
       options.onConnection(true);
-      // A deployed runner takes prompts as soon as it is there, and goes on with its turn, or does not.
-      hello = dialect.saysHello ? undefined : { turnId: null, known: [] };
-      if (hello && !run) options.onReady();
+      // A deployed runner takes prompts as soon as it is there.
+      if (!dialect.saysHello) guard(() => greet({ turnId: null, known: [] }));
       return {
         message: (frame) => {
           if (socket === next) guard(() => take(frame));

@@ -39,6 +39,8 @@ export type RunnerFrame =
   | { type: 'chunks'; turnId: string; seq: number; chunks: Chunk[] }
   /** Something for everybody in the session that belongs to no turn. */
   | { type: 'event'; event: { type: string; [field: string]: unknown } }
+  /** It takes no more prompts. The session answers with `pong`: no prompt follows that. */
+  | { type: 'bye' }
   | { type: 'ping' };
 
 const isString = (value: unknown): value is string => typeof value === 'string';
@@ -49,6 +51,7 @@ const FRAMES: Record<RunnerFrame['type'], (frame: Loose) => boolean> = {
     (turnId === null || isString(turnId)) && Array.isArray(known) && known.every(isString),
   chunks: ({ turnId, seq, chunks }) => isString(turnId) && isPlace(seq) && Array.isArray(chunks),
   event: ({ event }) => isObject(event) && isString(event.type),
+  bye: () => true,
   ping: () => true,
 };
 

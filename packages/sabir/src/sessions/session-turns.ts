@@ -73,6 +73,10 @@ export class SessionTurns {
     for (const prompt of running) this.#storeBroken(prompt);
     if (latest) this.#current = { prompt: latest, user: authorOf(latest) };
     options.hosts.onReady = () => this.next();
+    options.hosts.onLost = () => {
+      if (this.#callOffWait) options.hosts.call();
+      this.next();
+    };
   }
 
   get running(): PromptInfo | undefined {

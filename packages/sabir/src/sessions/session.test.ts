@@ -33,7 +33,7 @@ describe('a session', () => {
         user: { id: 'ann', name: 'ann' },
         text: 'Hello?',
         attachments: [],
-        messages: [],
+        messages: [{ id: 'p1', role: 'user', parts: [{ type: 'text', text: 'Hello?' }] }],
         body: { model: 'm' },
         channel: WEB,
       },

@@ -123,19 +123,25 @@ export class Session {
     this.people = createPeople({ storage, clock, notify });
     const onReady = () => hosts.onReady();
     const ofHosts = { sessionId, timing, limits, onReady, onEvent, onLimit, logger };
+    const runnerOf = (turnId: string) => storage.promptInfo('turnId', turnId)?.runnerId;
     this.#runner = createRunnerHost({
       ...ofHosts,
       clock,
       guard,
-      runnerOf: (turnId) => storage.promptInfo('turnId', turnId)?.runnerId,
+      runnerOf,
+      isOpen: (turnId) => this.running?.turnId === turnId,
       setRunner: (turnId, runnerId) => {
         const prompt = storage.promptInfo('turnId', turnId);
         if (prompt) storage.updatePrompt(prompt.promptId, { runnerId });
       },
-      onConnection: (isConnected) => notify({ type: 'runner', isConnected }),
+      onConnection(isConnected) {
+        notify({ type: 'runner', isConnected });
+        if (!isConnected) hosts.onLost();
+      },
     });
     const hosts = createAgentHosts({
       runner: this.#runner,
+      runnerOf,
       ...(agent && {
         local: () => {
           this.#local = createLocalHost({ ...ofHosts, agent });

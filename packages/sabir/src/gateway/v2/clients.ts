@@ -3,6 +3,7 @@ import type { Channel } from '../../core/translator.ts';
 import {
   type Clock,
   isSameChannel,
+  type PromptInfo,
   type SessionLimits,
   type SessionSocket,
 } from '../../sessions/index.ts';
@@ -22,8 +23,11 @@ export type ClientInfo = {
   onInit?(bytes: number): void;
 };
 
-/** A turn, by V2's name for it, and the last of its events that a client has. */
-export type Follow = { readonly turnId: string; after: number };
+/** Where an event comes from: a turn, by V2's name for it, and the number of the chunk. */
+export type Place = { readonly turnId: string; readonly seq: number };
+
+/** A turn that a client reads from the log, and the last of its events that the client has. */
+export type Follow = { readonly prompt: PromptInfo; readonly after: number };
 
 export type Client = ClientInfo & {
   readonly socket: SessionSocket;
@@ -31,6 +35,8 @@ export type Client = ClientInfo & {
   behindSince?: number | undefined;
   /** The turns that it reads from the log, one after the other. */
   readonly follows: Follow[];
+  /** How far it has read the turn that it followed last. */
+  followed?: Place;
   /** Frames that wait until it has those. */
   held: string[];
   heldBytes: number;
@@ -55,10 +61,15 @@ export type Clients = ReturnType<typeof createClients>;
 export function createClients({ limits, clock, onLimit }: ClientsOptions) {
   const clients = new Set<Client>();
 
-  function send(client: Client, frame: string, turnId?: string): void {
-    if (client.follows.length === 0) sendNow(client, frame);
-    // A client that follows the turn finds this frame in the log.
-    else if (!client.follows.some((followed) => followed.turnId === turnId)) hold(client, frame);
+  function send(client: Client, frame: string, place?: Place): void {
+    const { follows, followed } = client;
+    if (follows.length === 0) {
+      const isKnown = place && place.turnId === followed?.turnId && place.seq <= followed.seq;
+      if (!isKnown) sendNow(client, frame);
+      // A client that follows the turn finds this frame in the log.
+    } else if (!follows.some(({ prompt }) => prompt.messageId === place?.turnId)) {
+      hold(client, frame);
+    }
   }
 
   function hold(client: Client, frame: string): void {
@@ -141,13 +152,13 @@ export function createClients({ limits, clock, onLimit }: ClientsOptions) {
         send(client, frame);
       }
     },
-    /** To the clients of a channel. `turnId` is the turn that the event is of, if its place is in the log. */
-    broadcastIn(event: object, channel: Channel, turnId?: string): void {
+    /** To the clients of a channel. An event that comes from the log has a place there. */
+    broadcastIn(event: object, channel: Channel, place?: Place): void {
       let frame: string | undefined;
       for (const client of clients) {
         if (!isIn(client, channel)) continue;
         frame ??= JSON.stringify(event);
-        send(client, frame, turnId);
+        send(client, frame, place);
       }
     },
     /** To the old clients of a channel. */

@@ -1,21 +1,38 @@
 import { NO_LONGER_NEEDED } from '../../core/no-longer-needed.ts';
 import type { Channel } from '../../core/translator.ts';
-import type { PromptInfo } from '../../sessions/index.ts';
+import type { Clock, PromptInfo } from '../../sessions/index.ts';
 import type { TurnLog } from '../../turns/log.ts';
 import { createV2Encoder } from '../../wires/agent-ops/encode.ts';
 import type { AnswerMessage, V2Event } from '../../wires/agent-ops/events.ts';
 import { createSnapshotEncoder } from '../../wires/agent-ops/snapshot-encoder.ts';
 import type { Clients } from './clients.ts';
 
-type FeedOptions = { log: TurnLog; prompt: PromptInfo; clients: Clients; onEnd(): void };
+type FeedOptions = {
+  log: TurnLog;
+  prompt: PromptInfo;
+  /** Whether the log has begun the turn, once that is known. */
+  hasBegun: Promise<boolean>;
+  clients: Clients;
+  clock: Clock;
+  onEnd(): void;
+};
 
 export type Feed = ReturnType<typeof createFeed>;
+
+/** How long to wait before a log that failed is read again. */
+const RETRY_MS = 1_000;
+
+/** What the agent is doing, and that it is done, is derived from the chunks: such events have no number. */
+export function withSeq(event: V2Event, seq: number): V2Event & { seq?: number } {
+  return event.type === 'agentStatus' || event.type === 'complete' ? event : { ...event, seq };
+}
 
 /**
  * The turn that runs, as V2 clients get it: reads its log once for all of them, and knows its message and its open
  * questions for those who connect later.
  */
-export function createFeed({ log, prompt, clients, onEnd }: FeedOptions) {
+export function createFeed(options: FeedOptions) {
+  const { log, prompt, clients, clock } = options;
   const { turnId, messageId, promptId, channelType, channelId, startedAt, askedAt } = prompt;
   const channel: Channel = { channelType, channelId };
   const named = { turnId: messageId, promptId, channel };
@@ -33,11 +50,9 @@ export function createFeed({ log, prompt, clients, onEnd }: FeedOptions) {
   let isBegun = false;
 
   function send(seq: number, event: V2Event): void {
-    // What the agent is doing is derived from its chunks, and has no place of its own.
-    const isPlaced = event.type !== 'agentStatus' && event.type !== 'complete';
-    const placed = isPlaced ? { ...event, seq } : event;
-    note(placed as V2Event & { seq: number });
-    clients.broadcastIn(placed, channel, messageId);
+    const numbered = withSeq(event, seq);
+    note(numbered as V2Event & { seq: number });
+    clients.broadcastIn(numbered, channel, { turnId: messageId, seq });
     const old = snapshots.push(event);
     if (old) clients.broadcastSnapshot(old, channel);
   }
@@ -52,9 +67,11 @@ export function createFeed({ log, prompt, clients, onEnd }: FeedOptions) {
   }
 
   async function follow(): Promise<void> {
-    const { lastSeq = 0, outcome } = (await log.get(turnId)) ?? {};
-    if (lastSeq === 0 && !outcome) ready.resolve();
-    for await (const batch of log.read(turnId, 0, reading.signal)) {
+    const known = await log.get(turnId);
+    const { lastSeq = 0 } = known ?? {};
+    if (lastSeq === 0) ready.resolve();
+    if (!known && !(await options.hasBegun)) return;
+    for await (const batch of log.read(turnId, position, reading.signal)) {
       for (const { seq, chunk } of batch) {
         for (const event of encoder.push(chunk)) send(seq, event);
         position = seq;
@@ -65,13 +82,22 @@ export function createFeed({ log, prompt, clients, onEnd }: FeedOptions) {
     }
   }
 
-  const done = follow()
-    // A log that cannot be read shows nothing more of the turn; its end comes as a notice of the session.
-    .catch(() => undefined)
-    .then(() => {
-      ready.resolve();
-      if (!reading.signal.aborted) onEnd();
-    });
+  async function followToEnd(): Promise<void> {
+    while (!reading.signal.aborted) {
+      try {
+        return await follow();
+      } catch {
+        // The log fails: newcomers are shown what is known, and the rest when the log works again.
+        ready.resolve();
+        await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
+      }
+    }
+  }
+
+  const done = followToEnd().then(() => {
+    ready.resolve();
+    if (!reading.signal.aborted) options.onEnd();
+  });
 
   return {
     prompt,

@@ -2,13 +2,14 @@ import { EVENTS_GONE, SabirError, TOO_MANY_MESSAGES } from '../../core/errors.ts
 import { NO_LONGER_NEEDED } from '../../core/no-longer-needed.ts';
 import type { Clock, PromptInfo, Session } from '../../sessions/index.ts';
 import { createV2Encoder } from '../../wires/agent-ops/encode.ts';
-import type { Client, Clients, Follow } from './clients.ts';
+import type { Client, Clients, Follow, Place } from './clients.ts';
+import { withSeq } from './feed.ts';
 
 type FollowsOptions = {
   session: Session;
   clients: Clients;
   clock: Clock;
-  /** The number of the last chunk of this turn that all clients have. */
+  /** The number of the last chunk of this turn that all clients have; infinite where they get no more of it. */
   positionOf(turnId: string): number;
 };
 
@@ -25,64 +26,61 @@ const MOST_FOLLOWS = 100;
 export function createFollows({ session, clients, clock, positionOf }: FollowsOptions) {
   const { log } = session;
 
-  async function run(client: Client, prompts: Map<Follow, PromptInfo>): Promise<void> {
+  async function run(client: Client): Promise<void> {
     for (let follow = client.follows[0]; follow; follow = client.follows[0]) {
-      await send(client, follow, prompts.get(follow) as PromptInfo);
-      client.follows.shift();
-      prompts.delete(follow);
+      await send(client, follow);
     }
-    clients.release(client);
   }
 
-  async function send(client: Client, follow: Follow, prompt: PromptInfo): Promise<void> {
+  async function send(client: Client, { prompt, after }: Follow): Promise<void> {
     const { turnId, messageId, promptId, channelType, channelId } = prompt;
-    const encoder = createV2Encoder({
-      turnId: messageId,
-      promptId,
-      channel: { channelType, channelId },
-    });
+    const channel = { channelType, channelId };
+    const encoder = createV2Encoder({ turnId: messageId, promptId, channel });
     const reading = new AbortController();
+    let last = 0;
     for await (const batch of log.read(turnId, 0, reading.signal, STEP_BYTES)) {
       for (const { seq, chunk } of batch) {
         for (const event of encoder.push(chunk)) {
-          if (seq > follow.after && event.type !== 'agentStatus') {
-            clients.tellNow(client, JSON.stringify({ ...event, seq }));
+          if (seq > after && event.type !== 'agentStatus') {
+            clients.tellNow(client, JSON.stringify(withSeq(event, seq)));
           }
         }
+        last = seq;
       }
-      const last = batch.at(-1)?.seq ?? 0;
       await untilTaken(client);
-      // From here on it gets what the others get.
-      const isLevel = session.running?.turnId === turnId && last >= positionOf(turnId);
-      if (!clients.includes(client) || isLevel) break;
+      if (last < positionOf(turnId) && clients.includes(client)) continue;
+      // From here on it gets what the others get. Before the reader is left, which takes its time.
+      end(client, { turnId: messageId, seq: last });
+      reading.abort(NO_LONGER_NEEDED);
+      return;
     }
-    reading.abort(NO_LONGER_NEEDED);
+    end(client, { turnId: messageId, seq: last });
   }
 
-  async function untilTaken({ socket }: Client): Promise<void> {
-    while ((socket.bufferedAmount ?? 0) > STEP_BYTES) {
+  /** In one step: what is sent to all from now on must neither be left out nor overtake what was held back. */
+  function end(client: Client, followed: Place): void {
+    client.follows.shift();
+    client.followed = followed;
+    if (client.follows.length === 0) clients.release(client);
+  }
+
+  async function untilTaken(client: Client): Promise<void> {
+    while (clients.includes(client) && (client.socket.bufferedAmount ?? 0) > STEP_BYTES) {
       await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
     }
   }
 
-  const pending = new WeakMap<Client, Map<Follow, PromptInfo>>();
-
   return {
     /** Throws if the log no longer has the turn, or never had so much of it. */
     async add(client: Client, prompt: PromptInfo, after: number): Promise<void> {
-      const { turnId, messageId } = prompt;
-      const known = await log.get(turnId);
+      const known = await log.get(prompt.turnId);
       const isGone = known ? after > known.lastSeq : prompt.status === 'ended';
       if (isGone) throw new SabirError(EVENTS_GONE);
       // A turn that has not begun has nothing to follow yet: its events come to everybody.
       if (!known || !clients.includes(client)) return;
       if (client.follows.length >= MOST_FOLLOWS) throw new SabirError(TOO_MANY_MESSAGES);
-      const follow: Follow = { turnId: messageId, after };
-      const prompts = pending.get(client) ?? new Map<Follow, PromptInfo>();
-      pending.set(client, prompts);
-      prompts.set(follow, prompt);
-      client.follows.push(follow);
-      if (client.follows.length === 1) run(client, prompts).catch(() => clients.dismiss(client));
+      client.follows.push({ prompt, after });
+      if (client.follows.length === 1) run(client).catch(() => clients.dismiss(client));
     },
   };
 }

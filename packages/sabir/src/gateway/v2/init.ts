@@ -21,9 +21,12 @@ export function toClientInit(
   const { initBytes: maxBytes } = limits;
   const stored =
     limit > 0 ? storage.messages({ ...(channel && { channel }), limit, maxBytes }) : [];
-  const messages: ClientInit['session']['messages'] = stored.map(toMessage);
   const seen = feed && isIn(client, feed.channel) ? feed : undefined;
   const written = limit > 0 ? seen?.message() : undefined;
+  // It may be stored already: what the clients have not seen of it follows as events.
+  const messages: ClientInit['session']['messages'] = stored
+    .filter(({ id }) => id !== written?.id)
+    .map(toMessage);
   if (written) messages.push(written);
   return {
     type: 'init',

@@ -59,6 +59,7 @@ const HARMLESS: ReadonlySet<string> = new Set(['ping', 'follow']);
 export class V2Sockets {
   #session: Session;
   #options: V2SocketsOptions;
+  #clock;
   #logger;
   #clients;
   #follows;
@@ -73,6 +74,7 @@ export class V2Sockets {
     this.#options = options;
     this.#logger = toSafeLogger(options.logger);
     const { clock = systemClock } = options;
+    this.#clock = clock;
     this.#clients = createClients({
       limits: session.limits,
       clock,
@@ -82,7 +84,8 @@ export class V2Sockets {
       session,
       clients: this.#clients,
       clock,
-      positionOf: (turnId) => (this.#feed?.prompt.turnId === turnId ? this.#feed.position : 0),
+      positionOf: (turnId) =>
+        this.#feed?.prompt.turnId === turnId ? this.#feed.position : Infinity,
     });
     this.#unsubscribe = session.subscribe((notice) => this.#take(notice));
   }
@@ -146,7 +149,8 @@ export class V2Sockets {
       client.socket.close(1001, 'the session is closing');
       return () => undefined;
     }
-    await this.#ensureFeed()?.ready;
+    await this.#untilShown();
+    if (this.#isClosed) return this.#welcome(client);
     const session = this.#session;
     // Presence first, so that `init` counts the newcomer; the others are notified, the newcomer is not yet a client.
     const leave = session.people.enter(client.user, client.role);
@@ -159,6 +163,23 @@ export class V2Sockets {
     return leave;
   }
 
+  /** A newcomer must not be shown the end of a turn, or what follows it, while the others wait for that end. */
+  async #untilShown(): Promise<void> {
+    for (let feed = this.#ensureFeed(); feed && !this.#isClosed; feed = this.#ensureFeed()) {
+      if (this.#isRunning(feed)) {
+        await feed.ready;
+        if (this.#feed === feed && this.#isRunning(feed)) return;
+      } else {
+        await feed.done;
+        this.#endFeed(feed);
+      }
+    }
+  }
+
+  #isRunning({ prompt }: Feed): boolean {
+    return this.#session.running?.turnId === prompt.turnId;
+  }
+
   /** Reads the turn that runs for as long as there are clients. */
   #ensureFeed(): Feed | undefined {
     const { running, log } = this.#session;
@@ -166,7 +187,9 @@ export class V2Sockets {
     const feed: Feed = createFeed({
       log,
       prompt: running,
+      hasBegun: this.#session.whenBegun(running),
       clients: this.#clients,
+      clock: this.#clock,
       onEnd: () => this.#endFeed(feed),
     });
     this.#feed = feed;
@@ -174,18 +197,16 @@ export class V2Sockets {
   }
 
   #endFeed(feed: Feed): void {
-    if (this.#feed !== feed) return;
-    const isOver = this.#session.running?.turnId !== feed.prompt.turnId;
-    if (!isOver) return;
+    if (this.#feed !== feed || this.#isRunning(feed)) return;
     this.#feed = undefined;
     for (const notice of this.#held.splice(0)) this.#take(notice);
   }
 
   #take(notice: SessionNotice): void {
-    if (this.#feed && (notice.type === 'ended' || this.#held.length > 0)) {
+    const feed = this.#feed;
+    if (feed && (notice.type === 'ended' || this.#held.length > 0)) {
       this.#held.push(notice);
-      if (notice.type === 'ended')
-        void this.#feed.done.then(() => this.#endFeed(this.#feed as Feed));
+      if (notice.type === 'ended') void feed.done.then(() => this.#endFeed(feed));
     } else if (this.#clients.size > 0) this.#show(notice);
   }
 

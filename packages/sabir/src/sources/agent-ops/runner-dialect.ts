@@ -11,14 +11,26 @@ import { createAgentOpsTranslator } from './translate.ts';
 /** What a deployed session sends its runner for a question whose time ran out. */
 const EXPIRED_ANSWER = '__expired__';
 
-/** Events about a turn that are not part of it. */
+/** Events about a turn that are not part of it: they name the prompt, or nothing. */
 const ABOUT_TURN: ReadonlySet<string> = new Set(['complete', 'aborted', 'error', 'agentStatus']);
+const ENDS: ReadonlySet<string> = new Set(['message.finalize', 'complete', 'aborted', 'error']);
 
+type V2Event = Loose & { type: string };
 type V2Said =
-  | { kind: 'turn'; events: unknown[] }
-  | { kind: 'event'; event: Loose & { type: string } }
+  | { kind: 'turn'; events: unknown[]; isEnd: boolean; isHint: boolean }
+  | { kind: 'other' }
+  | { kind: 'event'; event: V2Event }
   | { kind: 'ping' }
   | { kind: 'malformed'; type: string };
+
+/** The turn that the runner works on, as far as its events say. */
+type Named = {
+  readonly prompt: Prompt;
+  /** What the runner calls it. */
+  name: unknown;
+  isBegun: boolean;
+  isStopping: boolean;
+};
 
 type V2DialectOptions = {
   /** How long people have for an answer, unless the runner says otherwise. */
@@ -28,8 +40,42 @@ type V2DialectOptions = {
   createTranslator(prompt: Prompt, written: readonly Chunk[]): Translator<unknown>;
 };
 
-/** How a session talks with a deployed Agent Ops runner, which names its turns itself and says no hello. */
+/**
+ * How a session talks with a deployed Agent Ops runner, which names its turns itself and says no hello. Owns which of its
+ * events are of the turn that runs: late ones of another turn belong to none.
+ */
 export function createV2RunnerDialect({ questionMs, now, createTranslator }: V2DialectOptions) {
+  let current: Named | undefined;
+
+  /** The event under the name that the session has for the turn; empty if it is of another. */
+  function toOwn(turn: Named, event: V2Event): V2Event[] {
+    const { type, turnId } = event;
+    const { messageId, promptId } = turn.prompt;
+    const isNamed = typeof event.messageId === 'string';
+    if (isNamed && event.messageId !== promptId) return [];
+    if (ABOUT_TURN.has(type)) {
+      // The end of the turn before may come late, and names no prompt.
+      const isLate = !turn.isBegun && !isNamed && !(type === 'aborted' && turn.isStopping);
+      return isLate && (type === 'complete' || type === 'aborted') ? [] : [event];
+    }
+    const own = { ...event, ...(turnId != null && { turnId: messageId }) };
+    const create = { type: 'message.create', turnId: messageId };
+    const wasBegun = turn.isBegun;
+    if (type === 'message.create') {
+      if (turn.name !== undefined && turnId !== turn.name) return [];
+      Object.assign(turn, { name: turnId, isBegun: true });
+      return [own];
+    }
+    if (turnId === messageId) turn.isBegun = true;
+    else if (!wasBegun) return [];
+    else if (turnId != null) {
+      // After a restart of the session its name is not known.
+      turn.name ??= turnId;
+      if (turnId !== turn.name) return [];
+    }
+    return wasBegun ? [own] : [create, own];
+  }
+
   return {
     saysHello: false,
     mustEndFirst: true,
@@ -50,11 +96,12 @@ export function createV2RunnerDialect({ questionMs, now, createTranslator }: V2D
         author: { id, ...(typeof name === 'string' && { name }) },
       };
     },
-    toStop: ({ promptId, messageId }: Prompt) => ({
-      type: 'abort',
-      turnId: messageId,
-      messageId: promptId,
-    }),
+    toStop(prompt: Prompt) {
+      const { promptId, messageId } = prompt;
+      const turn = current?.prompt === prompt ? current : undefined;
+      if (turn) turn.isStopping = true;
+      return { type: 'abort', turnId: turn?.name ?? messageId, messageId: promptId };
+    },
     toAnswer: (_: Prompt, { questionId, answer }: Answer) => ({
       type: 'answer',
       questionId,
@@ -72,9 +119,11 @@ export function createV2RunnerDialect({ questionMs, now, createTranslator }: V2D
         : { type: 'status', data: { questionAnswered: questionId, answer: toAnswer(answer) } },
     createTranslator(prompt: Prompt, written: readonly Chunk[]): Translator<unknown> {
       const { messageId, errorText } = prompt;
+      current = { prompt, name: undefined, isBegun: written.length > 0, isStopping: false };
       const v2 = createAgentOpsTranslator({
         dialect: 'v2',
         messageId,
+        turnId: messageId,
         ...(errorText && { errorText }),
       });
       return written.length > 0 ? chain(v2, createTranslator(prompt, written)) : v2;
@@ -86,11 +135,14 @@ export function createV2RunnerDialect({ questionMs, now, createTranslator }: V2D
       const { type } = value;
       if (type === 'ping') return { kind: 'ping' };
       const isOfTurn = V2_TYPES.has(type) || ABOUT_TURN.has(type) || type === 'question';
-      if (!isOfTurn) return { kind: 'event', event: value as Loose & { type: string } };
+      const event = value as V2Event;
+      if (!isOfTurn) return { kind: 'event', event };
       if (!SHAPES[type as TurnEventType](value)) return { kind: 'malformed', type };
       const isUntimed = type === 'question' && value.expiresAt === undefined;
-      const timed = isUntimed ? { ...value, expiresAt: (now() + questionMs) / 1_000 } : value;
-      return { kind: 'turn', events: [timed] };
+      const timed = isUntimed ? { ...event, expiresAt: (now() + questionMs) / 1_000 } : event;
+      const events = current ? toOwn(current, timed) : [];
+      if (events.length === 0) return { kind: 'other' };
+      return { kind: 'turn', events, isEnd: ENDS.has(type), isHint: type === 'agentStatus' };
     },
   };
 }
