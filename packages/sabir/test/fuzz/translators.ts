@@ -192,13 +192,6 @@ export const TRANSLATORS: Target[] = [
     ...(random.chance(0.3) && { turnId: random.pick(IDS) }),
     ...(random.chance(0.3) && { approvals: true }),
   })),
-  agentOpsTarget('agent-ops linked translator', (options, random) => ({
-    promptId: random.pick(IDS),
-    messageId: 'm',
-    ...options,
-    ...(random.chance(0.3) && { turnId: random.pick(IDS) }),
-    ...(random.chance(0.5) && { approvals: true }),
-  })),
   translatorTarget(
     'openai-agents translator',
     openAIEvents,

@@ -9,16 +9,6 @@ export interface AgentOpsOptions {
   channel?: Channel;
   /** The turn to translate, where it is known: for one that already runs. */
   turnId?: string;
-  /**
-   * The prompt whose turn to translate, for a server that says which prompt a turn answers: then
-   * nothing is guessed. Where `messageId` is given too, the prompt's place in the queue is shown.
-   */
-  promptId?: string;
-  /**
-   * Another translator may have shown that the prompt waits, in the same message: that it waits no
-   * more is said in any case. Default false.
-   */
-  mayHaveWaited?: boolean;
   /** A question is also a `tool-approval-request`, for AI SDK 6 and 7. Default false. */
   approvals?: boolean;
   /** For a message whose turn never began. */

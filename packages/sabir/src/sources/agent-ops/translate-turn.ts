@@ -17,7 +17,6 @@ import type {
 import type { AgentOpsOptions } from './options.ts';
 import { ABORTED, FINISHED, type Problem, toFailed, toOutcome, WITHDRAWN } from './outcomes.ts';
 import { type AskingEvent, toAsked } from './questions.ts';
-import { createQueuePlace } from './queue-place.ts';
 import { createSnapshotTexts, isLinked, readSnapshot } from './snapshot.ts';
 import { createTurnMessage, type TurnMessage } from './turn-message.ts';
 import { addUsage } from './usage.ts';
@@ -26,17 +25,12 @@ type AgentStatusData = AgentOpsDataTypes['agent-status'];
 /** The kinds of event that bring text. The first that does is the turn's; the others repeat it. */
 type TextSource = 'delta' | 'chunk' | 'snapshot' | 'final';
 
-type TurnOptions = Omit<AgentOpsOptions, 'dialect' | 'channel'> & {
-  /** Where the prompt waits in the queue, from 1, where the server says it. */
-  place?: () => number | undefined;
-};
+type TurnOptions = Omit<AgentOpsOptions, 'dialect' | 'channel'>;
 
 // biome-ignore lint/suspicious/noConfusingVoidType: most of them give nothing back
 type Handler<Type extends TurnEventType> = (event: EventOf<Type>) => boolean | void;
 /** A handler gives false for an event that it finds malformed on the way. */
 type Handlers = { [Type in TurnEventType]: Handler<Type> };
-
-const QUEUE = { id: 'queue' };
 
 /**
  * The events of one Agent Ops turn → chunks, in either dialect.
@@ -48,10 +42,6 @@ const QUEUE = { id: 'queue' };
 export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsEvent> {
   const logger = toSafeLogger(options.logger);
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
-  const queue = createQueuePlace((data) => {
-    // Only a message whose id is known beforehand can be begun before its turn.
-    if (options.messageId !== undefined) getMessage().accumulator.data('queue', data, QUEUE);
-  }, options.mayHaveWaited);
   let { turnId } = options;
   let texts = createSnapshotTexts();
   /** Made when the turn begins: only then its id is known. */
@@ -96,7 +86,7 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
       message?.questions.settle(promptId, 'answered', resolution?.value ?? resolution?.actionId);
     },
     interactive_prompt_expired: ({ promptId }) => message?.questions.settle(promptId, 'expired'),
-    'queue.state': showPlace,
+    'queue.state': () => undefined,
     'queue.withdrawn': () => end(WITHDRAWN),
   };
 
@@ -105,8 +95,6 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
     // The tables pair each type with its own event; TypeScript cannot follow the pairing.
     const known = type as 'error';
     if (!SHAPES[known](event)) return 'malformed';
-    // A server that names our prompt names its turn, also before the turn begins.
-    if (isString(event.turnId) && options.promptId !== undefined) turnId ??= event.turnId;
     if (isRepeated(event)) return undefined;
     return handlers[known](event as EventOf<'error'>) === false ? 'malformed' : undefined;
   }
@@ -136,7 +124,6 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
     if (!isOpen) {
       const { accumulator } = opened;
       isOpen = true;
-      queue.leave('begun');
       accumulator.startStep();
       if (heldStatus) accumulator.data('agent-status', heldStatus, { transient: true });
     }
@@ -177,12 +164,10 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
 
   /** After a reconnect it shows how our turn stands. */
   function init({ session, data: more }: EventOf<'init'>): void {
-    showPlace();
     const messages: unknown = session?.messages;
     for (const data of Array.isArray(messages) ? messages : []) {
       if (!isObject(data) || !isNamed(data.id)) continue;
-      const isOfPrompt = isString(data.promptId) && data.promptId === options.promptId;
-      if (data.id !== turnId && !(isOfPrompt && data.role === 'assistant')) continue;
+      if (data.id !== turnId) continue;
       update(data as SessionMessage);
       // What happened up to here is in the message.
       const { turnId: id, seq } = more?.turn ?? {};
@@ -233,19 +218,10 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
     if (!data) return;
     message?.questions.settle(data.questionAnswered, 'answered', data.answer);
     message?.questions.settle(data.questionExpired, 'expired');
-    showPlace();
-    if (isString(options.promptId) && data.promptWithdrawn === options.promptId) {
-      end(WITHDRAWN);
-      return;
-    }
     const kind = statusKindOf(data);
     // While our prompt waits, the agent's status is of another turn.
     if (kind === 'queue') heldStatus = undefined;
     else if (kind === 'idle') end(failure ? toFailed(failure) : ABORTED);
-  }
-
-  function showPlace(): void {
-    if (!isOpen) queue.tell(options.place?.());
   }
 
   function fail(event: EventOf<'error'>): void {
@@ -261,7 +237,6 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
   }
 
   function end(given: TurnOutcome | undefined, error?: unknown): void {
-    if (!isOpen) queue.leave('withdrawn');
     const { accumulator, calls, questions } = getMessage();
     const isGood = given === undefined || given.status === 'finished';
     const outcome = failure && isGood ? toFailed(failure) : given;

@@ -1,6 +1,5 @@
 import type { Translator } from '../../core/translator.ts';
 import type { AgentOpsEvent } from './events.ts';
-import { createLinkedTurn } from './linked-turn.ts';
 import { createTurnMatcher } from './match-turn.ts';
 import type { AgentOpsOptions } from './options.ts';
 import { createTurnTranslator } from './translate-turn.ts';
@@ -18,10 +17,9 @@ const OURS: readonly Match[] = ['ours', 'begun', 'queued', 'ended', 'cut', 'unan
  * matcher finds the events of our turn.
  */
 export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOpsTranslator {
-  const { promptId, turnId, channel, dialect } = options;
-  const linked = promptId === undefined ? undefined : createLinkedTurn(promptId, turnId, dialect);
-  const matcher = linked ?? createTurnMatcher(dialect, { turnId, channel });
-  const translator = createTurnTranslator({ ...options, place: () => linked?.place });
+  const { turnId, channel, dialect } = options;
+  const matcher = createTurnMatcher(dialect, { turnId, channel });
+  const translator = createTurnTranslator(options);
 
   function isOurs(event: unknown): boolean {
     try {

@@ -27,7 +27,7 @@ function encodeAll(chunks: Chunk[], turnId: string): V2Event[] {
 /** What a reader of V2 makes of the chunks. It finds no event that it does not know. */
 function through(chunks: Chunk[]): Chunk[] {
   const { id: turnId } = foldChunks(chunks);
-  const translator = createAgentOpsTranslator({ promptId: 'p', turnId });
+  const translator = createAgentOpsTranslator({ turnId });
   const events = JSON.parse(JSON.stringify(encodeAll(chunks, turnId))) as V2Event[];
   const read = events.flatMap((event) => translator.push(event));
   expect(translator.stats).toEqual({ unknown: {}, malformed: {} });

@@ -30,7 +30,7 @@ function framesOf(chunks: Chunk[], options: Partial<SnapshotEncoderOptions> = {}
 
 /** What a client makes of the events. */
 function shown(events: object[]): unknown {
-  const translator = createAgentOpsTranslator({ promptId: 'p' });
+  const translator = createAgentOpsTranslator({ turnId: OPTIONS.turnId });
   const chunks = events.flatMap((event) => translator.push(JSON.parse(JSON.stringify(event))));
   expect(verifyChunks(chunks)).toEqual([]);
   return comparable(foldChunks(chunks));

@@ -1,5 +1,5 @@
 import { createFold } from '../../core/fold.ts';
-import { createAgentOpsTranslator } from '../../sources/agent-ops/translate.ts';
+import { createTurnTranslator } from '../../sources/agent-ops/translate-turn.ts';
 import { OVERHEAD_BYTES } from '../../turns/chunk-bytes.ts';
 import type { V2EncoderOptions } from './encode.ts';
 import type { AnswerMessage, V2Event } from './events.ts';
@@ -32,7 +32,7 @@ const SNAPSHOT_RATIO = 64;
 export function createSnapshotEncoder(options: SnapshotEncoderOptions) {
   const { turnId, promptId, channel, createdAt, isWanted = () => true } = options;
   const linked = promptId === undefined ? undefined : { promptId };
-  const translator = createAgentOpsTranslator({ turnId, dialect: 'v2', ...linked });
+  const translator = createTurnTranslator({ turnId });
   const fold = createFold();
   /** Why the turn failed. */
   let reason: string | undefined;
