@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { makeFolder, runCli, startServe } from '../../test/cli-process.ts';
 
-const ECHO = `export default () => ({ name: 'echo', async *prompt({ content }) {
-  yield { type: 'text', delta: 'You said ' + content };
+const ECHO = `export default () => ({ name: 'echo', async *prompt({ text }) {
+  yield { type: 'text-delta', delta: 'You said ' + text };
 } });`;
 
 /** Olga alone in one session, Bob alone in another, and both in a third. */
@@ -64,7 +64,7 @@ describe('sabir data', () => {
     const again = await data('backup', '--to', 'copy.db');
     expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('is there already') });
 
-    const counts = '1 sessions, 2 turns, 4 messages, 0 questions, 2 participants.\n';
+    const counts = '1 sessions, 2 prompts, 4 messages, 2 participants.\n';
     const dry = await data('delete-user', '--user', 'olga', '--dry-run');
     expect(dry.stdout).toBe(`Would delete ${counts}`);
     expect(bytes()).toContain('herring');
@@ -75,7 +75,7 @@ describe('sabir data', () => {
     expect((await data('list')).stdout).toMatch(/ 2 {2}shared\n/);
 
     expect((await data('purge', '--days', '1')).stdout).toContain('Deleted 0 sessions');
-    const all = 'delete 2 sessions, 2 turns, 4 messages, 0 questions, 2 participants.\n';
+    const all = 'delete 2 sessions, 2 prompts, 4 messages, 2 participants.\n';
     expect((await data('purge', '--days', '0', '--dry-run')).stdout).toBe(`Would ${all}`);
     expect((await data('purge', '--days', '0')).stdout).toContain('Deleted 2 sessions');
     for (const gone of ['salmon', 'trout', 'bob']) expect(bytes()).not.toContain(gone);

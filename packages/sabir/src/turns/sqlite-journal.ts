@@ -16,7 +16,7 @@ export interface SqlDatabase {
   close(): void;
 }
 
-const TABLES = [
+export const TURN_TABLES: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS turn (
     position INTEGER PRIMARY KEY, turn_id TEXT NOT NULL UNIQUE, info TEXT NOT NULL, mark ANY, ended TEXT) STRICT`,
   `CREATE TABLE IF NOT EXISTS turn_append (
@@ -48,7 +48,7 @@ const SQL = {
 export function createSqliteJournal(database: SqlDatabase): TurnJournal {
   let waiting: [sql: string, ...values: SqlValue[]][] = [];
   database.transaction(() => {
-    for (const sql of TABLES) database.query(sql);
+    for (const sql of TURN_TABLES) database.query(sql);
   });
 
   function toTurn({ turn_id, info, mark, ended }: Record<string, unknown>): JournaledTurn {

@@ -1,53 +1,63 @@
 /** What an operator does with the file of a session server while no server has it open. */
 import { rmSync, writeFileSync } from 'node:fs';
+import { TURN_TABLES } from '../../turns/sqlite-journal.ts';
 import { openSessionDatabase, toText } from './sqlite-database.ts';
 
 export type SessionSummary = {
   sessionId: string;
   messages: number;
-  /** Messages, prompts, questions and events. */
+  /** Messages, prompts, and what the turn log has of its turns. */
   bytes: number;
   /** Milliseconds since 1970. */
   updatedAt: number;
 };
 
-const TABLES = ['sessions', 'turns', 'messages', 'questions', 'participants'] as const;
+const TABLES = ['sessions', 'prompts', 'messages', 'participants'] as const;
 /** How many rows of each kind were deleted, or would be. */
 export type Deleted = Record<(typeof TABLES)[number], number>;
 
 const SESSIONS = `SELECT id, updated_at,
-  bytes + (SELECT coalesce(sum(event_bytes), 0) FROM turns WHERE session = sessions.id) AS bytes,
+  bytes + (SELECT coalesce(sum(octet_length(chunks)), 0) FROM prompts JOIN turn_append USING (turn_id)
+    WHERE session = sessions.id) AS bytes,
   (SELECT count(*) FROM messages WHERE session = sessions.id) AS messages
   FROM sessions ORDER BY updated_at DESC`;
 
-/** Turns that this person asked for, as a condition on a row of `turns`. */
-const ASKED = `json_extract(turns.info, '$.authorId') IS :user`;
+/** That this person asked, as a condition on a row of `prompts`. */
+const ASKED = `json_extract(prompts.info, '$.authorId') IS :user`;
 
 /**
  * A session in which only this person has prompted is deleted as a whole. Of other
- * sessions go their prompts, the answers and questions of those turns, and the person as a participant.
+ * sessions go their prompts with the answers, and the person as a participant.
  */
 const DELETE_USER = [
   `DELETE FROM sessions WHERE id IN
-    (SELECT session FROM turns GROUP BY session HAVING min(${ASKED}) = 1)`,
-  `DELETE FROM sessions WHERE NOT EXISTS (SELECT 1 FROM turns WHERE session = sessions.id)
+    (SELECT session FROM prompts GROUP BY session HAVING min(${ASKED}) = 1)`,
+  `DELETE FROM sessions WHERE NOT EXISTS (SELECT 1 FROM prompts WHERE session = sessions.id)
     AND EXISTS (SELECT 1 FROM participants WHERE session = sessions.id)
     AND NOT EXISTS (SELECT 1 FROM participants WHERE session = sessions.id AND id IS NOT :user)`,
   `DELETE FROM messages WHERE json_extract(message, '$.authorId') IS :user OR EXISTS
-    (SELECT 1 FROM turns WHERE turns.session = messages.session AND ${ASKED}
-      AND turns.prompt_id = json_extract(message, '$.promptId'))`,
-  `DELETE FROM questions WHERE EXISTS
-    (SELECT 1 FROM turns WHERE turns.session = questions.session AND ${ASKED}
-      AND turns.turn_id = questions.turn_id)`,
-  `DELETE FROM turns WHERE ${ASKED}`,
+    (SELECT 1 FROM prompts WHERE prompts.session = messages.session AND ${ASKED}
+      AND messages.id IN (prompt_id, message_id))`,
+  `DELETE FROM prompts WHERE ${ASKED}`,
   `DELETE FROM participants WHERE id = :user`,
+  // A gateway without sessions may keep its turns in the same file.
+  `DELETE FROM turn WHERE json_extract(info, '$[1].user.id') IS :user`,
+  `DELETE FROM turn_command WHERE json_extract(command, '$.by.userId') IS :user`,
 ];
 
+/** The turns of sessions whose prompt is gone, with everything of theirs. */
+const DELETE_TURNS = [
+  `DELETE FROM turn WHERE json_extract(info, '$[1].session') IS NOT NULL
+    AND turn_id NOT IN (SELECT turn_id FROM prompts)`,
+  'DELETE FROM turn_append WHERE turn_id NOT IN (SELECT turn_id FROM turn)',
+  'DELETE FROM turn_command WHERE turn_id NOT IN (SELECT turn_id FROM turn)',
+];
+
+/** A prompt counts as one object: see the trigger `prompts_counted`. */
 const RECOUNT = `UPDATE sessions SET bytes =
   (SELECT coalesce(sum(octet_length(message)), 0) FROM messages WHERE session = sessions.id) +
-  (SELECT coalesce(sum(octet_length(prompt)), 0) FROM turns JOIN prompts USING (turn)
-    WHERE session = sessions.id) +
-  (SELECT coalesce(sum(octet_length(question)), 0) FROM questions WHERE session = sessions.id)`;
+  (SELECT coalesce(sum(octet_length(info) + octet_length(content) - 1), 0)
+    FROM prompts JOIN prompt_contents USING (position) WHERE session = sessions.id)`;
 
 /**
  * Opens the file for this process alone; throws as `sqliteSessionStore` does, with code `locked` while a
@@ -56,6 +66,7 @@ const RECOUNT = `UPDATE sessions SET bytes =
 export function openSessionAdmin(options: { file: string; lockTimeoutMs?: number }) {
   const database = openSessionDatabase(options);
   database.exec('PRAGMA secure_delete = ON');
+  for (const sql of TURN_TABLES) database.exec(sql);
 
   function count(): Deleted {
     const counts = TABLES.map((table) => {
@@ -72,6 +83,7 @@ export function openSessionAdmin(options: { file: string; lockTimeoutMs?: number
     try {
       const before = count();
       run();
+      for (const sql of DELETE_TURNS) database.exec(sql);
       const after = count();
       for (const table of TABLES) before[table] -= after[table];
       deleted = before;
