@@ -15,6 +15,7 @@ import {
   openSse,
   readChunks,
 } from '../../../test/gateway-client.ts';
+import { admitGateway, gatewayToken } from '../../../test/link-rig.ts';
 import { createLedAgent } from '../../../test/many-gateways.ts';
 import { startSessionChain } from '../../../test/session-chain.ts';
 import { describeTurnLog } from '../../../test/turn-log-conformance.ts';
@@ -30,8 +31,9 @@ import {
   sleep,
 } from '../../../test/turn-log-helpers.ts';
 import { TURN_LOST_MESSAGE } from '../../core/errors.ts';
-import { agentOpsUpstream } from '../../sources/agent-ops/index.ts';
+import { sessionServerUpstream } from '../../sessions/index.ts';
 import type { LoggedChunk, OrphanedTurn, TurnLog } from '../../turns/log.ts';
+import { inTransaction } from './sqlite-database.ts';
 import { type SqlDatabase, sqliteTurnLog } from './sqlite-turns.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sabir-turns-'));
@@ -145,9 +147,7 @@ function createFillableDisk() {
       database.prepare(statement).all(...values) as Record<string, unknown>[],
     transaction(run) {
       if (disk.isFull) throw new Error('database or disk is full');
-      database.exec('BEGIN');
-      run();
-      database.exec('COMMIT');
+      inTransaction(database, run);
     },
     // The next log of the test opens it again.
     close: () => undefined,
@@ -188,6 +188,50 @@ describe('turns on a disk that is full for a while', () => {
     await writer.close(FINISHED);
     expect((await log.get(writer.turnId))?.outcome).toEqual(FINISHED);
     await log.close();
+  });
+
+  it('end with what `store` keeps when both can be written, and not before', async () => {
+    const { disk, sql } = createFillableDisk();
+    sql.query('CREATE TABLE history (message TEXT)');
+    const log = sqliteTurnLog({ database: sql });
+    const writer = await beginTurn(log);
+    await writer.append([...OPENING, ...CLOSING]);
+    const keep = () => void sql.query('INSERT INTO history VALUES (?)', writer.turnId);
+    const keepAndFail = () => {
+      keep();
+      throw new Error('database or disk is full');
+    };
+    const kept = () => sql.query('SELECT message FROM history');
+    await expect(writer.close(FINISHED, keepAndFail)).rejects.toMatchObject(failed);
+    disk.isFull = true;
+    await expect(writer.close(FINISHED, keep)).rejects.toMatchObject(failed);
+    expect(kept()).toEqual([]);
+    expect((await log.get(writer.turnId))?.status).toBe('running');
+    disk.isFull = false;
+    await writer.close(FINISHED, keep);
+    expect(kept()).toEqual([{ message: writer.turnId }]);
+    await log.close();
+    const again = sqliteTurnLog({ database: sql });
+    expect((await again.get(writer.turnId))?.outcome).toEqual(FINISHED);
+    await again.close();
+  });
+
+  it('keep what another turn writes in the tick in which the `store` of one throws', async () => {
+    const { sql } = createFillableDisk();
+    const log = sqliteTurnLog({ database: sql });
+    const [one, other] = [await beginTurn(log), await beginTurn(log)];
+    const appending = one.append(OPENING);
+    // The append is noted in a microtask, and written after this tick.
+    await Promise.resolve();
+    const fail = () => {
+      throw new Error('no');
+    };
+    await expect(other.close(FINISHED, fail)).rejects.toMatchObject(failed);
+    expect(await appending).toBe(2);
+    await log.close();
+    const again = sqliteTurnLog({ database: sql });
+    expect(await again.get(one.turnId)).toMatchObject({ lastSeq: 2 });
+    await again.close();
   });
 
   it('take an answer that could not be written before', async () => {
@@ -307,12 +351,7 @@ describe('a gateway that is started again on the same file', () => {
   function open(database: string, port: number) {
     const log = sqliteTurnLog({ database });
     const gateway = createTestGateway(
-      agentOpsUpstream({
-        url: `ws://127.0.0.1:${port}`,
-        WebSocket,
-        token: ({ id }) => id,
-        isSessionServer: true,
-      }),
+      sessionServerUpstream({ url: `http://127.0.0.1:${port}`, WebSocket, token: gatewayToken }),
       { log },
     );
     return { log, carl: createUser(gateway, 'carl'), gateway };
@@ -320,7 +359,7 @@ describe('a gateway that is started again on the same file', () => {
 
   it('continues the turn, and a viewer that comes back has all of it', async () => {
     const database = newFile();
-    const { port } = await startSessionChain({ agent });
+    const { port } = await startSessionChain({ agent, admitGateway });
     const first = open(database, port);
     const before = openSse(
       await first.carl.post(chatBody('go'), { headers: { 'x-sabir-detach': '1' } }),
