@@ -28,6 +28,8 @@ export function createLocalHost(options: LocalHostOptions): LocalHost {
   const { sessionId, timing, limits, onReady, onEvent, logger } = options;
   let agent: Agent | undefined;
   let worker: AgentWorker | undefined;
+  /** Why the agent could not be made, for the prompt that needs it. */
+  let failure: { error: unknown } | undefined;
 
   /** Makes the agent when it is first needed, and again for the next prompt if that failed. */
   function getWorker(): AgentWorker {
@@ -39,12 +41,12 @@ export function createLocalHost(options: LocalHostOptions): LocalHost {
     return worker;
   }
 
-  function hasAgent(): boolean {
+  function tryToMake(): void {
+    failure = undefined;
     try {
-      return getWorker() !== undefined;
-    } catch {
-      // The prompt fails with this error, where its author can read it.
-      return false;
+      getWorker();
+    } catch (error) {
+      failure = { error };
     }
   }
 
@@ -53,7 +55,8 @@ export function createLocalHost(options: LocalHostOptions): LocalHost {
       return worker?.isBusy !== true;
     },
     get needsHistory() {
-      return hasAgent() && agent?.needsHistory === true;
+      tryToMake();
+      return agent?.needsHistory === true;
     },
     prompt(prompt, sink) {
       const event: TurnSink['event'] = (chunk) => {
@@ -65,9 +68,11 @@ export function createLocalHost(options: LocalHostOptions): LocalHost {
       const close: TurnSink['close'] = (outcome) => sink.close(outcome);
       let run: AgentRun;
       try {
+        if (failure) throw failure.error;
         run = getWorker().run(prompt, { event, close }, timing.questionMs);
         return run;
       } catch (error) {
+        failure = undefined;
         logger?.error?.('an agent could not be made', { sessionId, error: withText(error) });
         const fail = () => {
           throw error;

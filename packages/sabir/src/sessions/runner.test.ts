@@ -2,28 +2,34 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { createLogSpy } from '../../test/gateway-client.ts';
 import { scriptedAgent } from '../../test/scripted-agent.ts';
 import { joinSession, startSessionChain } from '../../test/session-chain.ts';
+import type { Chunk } from '../core/chunks.ts';
+import { foldChunks } from '../core/fold.ts';
+import { verifyChunks } from '../core/verify.ts';
 import { type Agent, type AgentStart, Runner, type RunnerOptions } from './index.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 
-type Event = { type: string; [field: string]: unknown };
+type Frame = { type: string; [field: string]: unknown };
 
-/** A session that says and confirms only what the test wants it to. */
-async function startHandSession({ isOpen = true } = {}) {
+/** A session that sends and confirms only what the test wants it to. */
+async function startHandSession({ isOpen = true, confirms = true } = {}) {
   const door = { isOpen };
   const server = new WebSocketServer({ port: 0, verifyClient: () => door.isOpen });
-  const heard: (Event & { frame: string })[] = [];
+  const frames: Frame[] = [];
   let latest: WebSocket | undefined;
+  const send = (command: object) => latest?.send(JSON.stringify(command));
   server.on('connection', (socket) => {
     latest = socket;
-    const data = { protocol: { name: 'sabir', version: 1 }, lastRunnerSeq: 0 };
-    socket.send(JSON.stringify({ type: 'init', session: { id: 's' }, data }));
+    const protocol = { name: 'sabir-runner', version: 1 };
+    send({ type: 'init', session: { id: 's' }, protocol });
     socket.on('message', (bytes) => {
-      const frame = String(bytes);
-      heard.push({ ...JSON.parse(frame), frame });
+      const frame = JSON.parse(String(bytes)) as Frame;
+      frames.push(frame);
+      const { type, turnId, seq } = frame;
+      if (type === 'bye') send({ type: 'pong' });
+      if (type === 'chunks' && confirms) send({ type: 'ack', turnId, seq });
     });
   });
   await once(server, 'listening');
@@ -32,24 +38,41 @@ async function startHandSession({ isOpen = true } = {}) {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
+  const chunksOf = (turnId: string, from = 0) =>
+    frames
+      .slice(from)
+      .filter((frame) => frame.type === 'chunks' && frame.turnId === turnId)
+      .flatMap(({ chunks }) => chunks as Chunk[]);
+  const until = <Found>(find: () => Found | undefined) =>
+    vi.waitFor(() => {
+      const found = find();
+      if (!found) throw new Error(`Not among ${JSON.stringify(frames)}`);
+      return found;
+    }, WAIT);
   return {
     url: `http://127.0.0.1:${port}`,
-    heard,
+    frames,
+    of: (type: string) => frames.filter((frame) => frame.type === type),
     open() {
       door.isOpen = true;
     },
-    send: (command: object) => latest?.send(JSON.stringify(command)),
+    send,
     cut: () => latest?.terminate(),
-    prompt(turnId: string, content: string): void {
-      const channel = { channelType: 'web', channelId: 'default' };
-      this.send({ type: 'prompt', messageId: `p-${turnId}`, turnId, content, ...channel });
+    prompt(turnId: string, text: string): void {
+      const ids = { turnId, messageId: `m-${turnId}`, promptId: `p-${turnId}` };
+      const where = { sessionId: 's', chatId: 'c', chatKey: 'k', user: { id: 'ann' } };
+      const prompt = { ...ids, ...where, text, attachments: [], messages: [], body: {} };
+      send({ type: 'prompt', prompt, questionMs: 60_000 });
     },
-    until: (is: (event: Event) => unknown) =>
-      vi.waitFor(() => {
-        const found = heard.find(is);
-        if (!found) throw new Error(`Not among ${heard.map(({ type }) => type).join(', ')}`);
-        return found;
-      }, WAIT),
+    chunksOf,
+    until,
+    greeted: () => until(() => frames.find(({ type }) => type === 'hello')),
+    /** The chunks of a turn, once it has ended. */
+    ended: (turnId: string) =>
+      until(() => {
+        const chunks = chunksOf(turnId);
+        return chunks.at(-1)?.type === 'finish' ? chunks : undefined;
+      }),
   };
 }
 
@@ -68,11 +91,47 @@ function startRunner(url: string, agent: Agent, options: Partial<RunnerOptions> 
   return runner;
 }
 
-const isEnd = (turnId: string) => (event: Event) =>
+const isEnd = (turnId: string) => (event: Frame) =>
   event.type === 'message.finalize' && event.turnId === turnId;
 
+const outcomeOf = (chunks: Chunk[]) => (foldChunks(chunks).metadata as { outcome: string }).outcome;
+
 describe('a runner', () => {
-  it('ends a turn that it cannot tell in time, and does the next', async () => {
+  it('answers a prompt with chunks that keep the law, in numbered frames', async () => {
+    const session = await startHandSession();
+    startRunner(session.url, scriptedAgent());
+    expect(await session.greeted()).toEqual({ type: 'hello', turnId: null, known: [] });
+    session.prompt('t1', 'everything');
+    const chunks = await session.ended('t1');
+    expect(verifyChunks(chunks)).toEqual([]);
+    expect(chunks[0]).toMatchObject({ type: 'start', messageId: 'm-t1' });
+    const seqs = session.of('chunks').map(({ seq }) => seq);
+    expect(seqs).toEqual(seqs.map((_, at) => at + 1));
+    expect(session.of('event')).toEqual([
+      { type: 'event', event: { type: 'git-state', branch: 'main' } },
+    ]);
+  });
+
+  it('asks people, and passes on their answer or that there is none', async () => {
+    const session = await startHandSession();
+    startRunner(session.url, scriptedAgent());
+    await session.greeted();
+    for (const [turnId, command, words] of [
+      ['t1', { type: 'answer', answer: 'Yes' }, 'Answered: Yes'],
+      ['t2', { type: 'expire' }, 'Answered: nobody'],
+    ] as const) {
+      session.prompt(turnId, 'question');
+      await session.until(() =>
+        session.chunksOf(turnId).find(({ type }) => type === 'data-question'),
+      );
+      session.send({ ...command, turnId: 'another', questionId: 'q1' });
+      session.send({ ...command, turnId, questionId: 'q1' });
+      const { parts } = foldChunks(await session.ended(turnId));
+      expect(parts.at(-1)).toMatchObject({ type: 'text', text: words });
+    }
+  });
+
+  it('ends a turn that it cannot send in time, and answers the next', async () => {
     const agent: Agent = {
       name: 'flood',
       async *prompt({ text }) {
@@ -82,18 +141,17 @@ describe('a runner', () => {
     };
     const chain = await startSessionChain({ agent, runner: { maxOutboxBytes: 20_000 } });
     const ann = await joinSession(chain, { query: '&dialect=v2' });
-    ann.send({ type: 'prompt', content: '100', turnId: 't1' });
+    ann.send({ type: 'prompt', content: '1000', turnId: 't1' });
     ann.send({ type: 'prompt', content: '2', turnId: 't2' });
     await ann.until(isEnd('t2'));
     expect(ann.of('message.finalize')).toMatchObject([
       { turnId: 't1', reason: 'error', code: 'upstream-flood' },
       { turnId: 't2', reason: 'end_turn' },
     ]);
-    expect(ann.text('t1').length).toBeLessThan(30_000);
     expect(ann.text('t2')).toHaveLength(2_000);
   });
 
-  it('keeps little of what belongs to no turn while nobody can be told', async () => {
+  it('keeps the latest session events, and not too many, while it has no connection', async () => {
     const session = await startHandSession({ isOpen: false });
     let where!: AgentStart;
     const agent: Agent = {
@@ -103,107 +161,171 @@ describe('a runner', () => {
       },
     };
     startRunner(session.url, agent, { maxOutboxBytes: 20_000 });
-    for (let n = 0; n < 1_000; n++) where.emit({ type: 'title', title: 'x'.repeat(1_000) });
+    for (let n = 0; n < 1_000; n++) where.emit({ type: 'title', n, title: 'x'.repeat(1_000) });
     session.open();
-    await session.until(({ type }) => type === 'runner.hello');
-    session.prompt('t1', 'text');
-    // What it says is in order, so everything that was kept is there by then.
-    await session.until(isEnd('t1'));
-    const kept = session.heard.filter(({ type }) => type === 'title');
+    await session.greeted();
+    where.emit({ type: 'title', n: 1_000 });
+    const last = () => session.of('event').find(({ event }) => Object(event).n === 1_000);
+    await session.until(last);
+    const kept = session.of('event').map(({ event }) => (event as { n: number }).n);
+    expect(kept).toEqual(Array.from({ length: kept.length }, (_, at) => 1_001 - kept.length + at));
     expect(kept.length).toBeGreaterThan(10);
-    expect(kept.reduce((sum, { frame }) => sum + frame.length, 0)).toBeLessThan(22_000);
-    // Once that is confirmed, there is room again.
-    session.send({ type: 'ack', runnerSeq: session.heard.at(-1)?.runnerSeq });
-    await vi.waitFor(() => {
-      where.emit({ type: 'title', title: 'New' });
-      expect(session.heard.some(({ title }) => title === 'New')).toBe(true);
-    }, WAIT);
+    expect(JSON.stringify(session.of('event')).length).toBeLessThan(22_000);
   });
 
   it('drops a prompt that is stopped while it waits behind another', async () => {
     const session = await startHandSession();
     const agent = scriptedAgent();
     startRunner(session.url, agent);
-    await session.until(({ type }) => type === 'runner.hello');
+    await session.greeted();
     for (const turnId of ['t1', 't2', 't3']) session.prompt(turnId, 'slow');
-    session.send({ type: 'abort', turnId: 't2', messageId: 'p-t2' });
-    expect(await session.until(isEnd('t2'))).toMatchObject({ reason: 'canceled' });
-    expect(session.heard.some(isEnd('t1'))).toBe(false);
+    session.send({ type: 'stop', turnId: 't2' });
+    expect(outcomeOf(await session.ended('t2'))).toBe('stopped');
+    expect(session.chunksOf('t1').at(-1)?.type).not.toBe('finish');
     agent.go();
-    await session.until(isEnd('t3'));
+    await session.ended('t3');
     expect(agent.prompts.map(({ turnId }) => turnId)).toEqual(['t1', 't3']);
   });
 
+  it('stops the turn that it works on, and no other', async () => {
+    const session = await startHandSession();
+    const agent = scriptedAgent();
+    startRunner(session.url, agent);
+    await session.greeted();
+    session.prompt('t1', 'slow');
+    await session.until(() => session.chunksOf('t1').find(({ type }) => type === 'text-delta'));
+    session.send({ type: 'stop', turnId: 'another' });
+    session.send({ type: 'stop', turnId: 't1' });
+    expect(outcomeOf(await session.ended('t1'))).toBe('stopped');
+    expect(agent.prompts[0]?.signal.aborted).toBe(true);
+  });
+
+  it('closes an agent that does not stop, and starts it anew for the next prompt', async () => {
+    const session = await startHandSession();
+    const agent = { ...scriptedAgent(), start: vi.fn(), close: vi.fn() };
+    startRunner(session.url, agent);
+    await session.greeted();
+    session.prompt('t1', 'stubborn');
+    await session.until(() => session.chunksOf('t1').find(({ type }) => type === 'text-delta'));
+    session.send({ type: 'stop', turnId: 't1' });
+    expect(outcomeOf(await session.ended('t1'))).toBe('stopped');
+    expect(agent.close).not.toHaveBeenCalled();
+    session.prompt('t2', 'text');
+    expect(outcomeOf(await session.ended('t2'))).toBe('finished');
+    expect(agent.close).toHaveBeenCalledTimes(1);
+    expect(agent.start).toHaveBeenCalledTimes(2);
+  });
+
   it.each([
-    ['an init without data', { type: 'init' }],
-    ['a prompt without ids', { type: 'prompt', content: 'x' }],
-    ['files that are none', { type: 'prompt', turnId: 'x', content: 'x', attachments: [null] }],
-    ['a history that is none', { type: 'prompt', turnId: 'x', content: 'x', messages: {} }],
-    ['a channel that is none', { type: 'prompt', turnId: 'x', content: 'x', channelId: {} }],
+    ['an init without a protocol', { type: 'init' }],
+    ['a prompt without ids', { type: 'prompt', prompt: { text: 'x' }, questionMs: 1 }],
+    ['a prompt without a prompt', { type: 'prompt', questionMs: 1 }],
     ['an answer to nothing', { type: 'answer', answer: [] }],
+    ['a confirmation of nothing', { type: 'ack' }],
     ['no command at all', []],
   ])('lives through %s', async (_, command) => {
     const session = await startHandSession();
     const agent = scriptedAgent();
     startRunner(session.url, agent);
-    await session.until(({ type }) => type === 'runner.hello');
+    await session.greeted();
     session.send(command);
     session.prompt('t1', 'text');
-    expect(await session.until(isEnd('t1'))).toMatchObject({ reason: 'end_turn' });
+    expect(outcomeOf(await session.ended('t1'))).toBe('finished');
     expect(agent.prompts.map(({ turnId }) => turnId)).toEqual(['t1']);
   });
 
-  it('says again what was not confirmed, also after a confirmation that names no place', async () => {
-    const session = await startHandSession();
+  it('sends again what was not confirmed, also after a confirmation that names no frame', async () => {
+    const session = await startHandSession({ confirms: false });
     startRunner(session.url, scriptedAgent());
-    await session.until(({ type }) => type === 'runner.hello');
+    await session.greeted();
     session.prompt('t1', 'text');
-    await session.until(isEnd('t1'));
-    const said = session.heard.length;
-    session.send({ type: 'ack', runnerSeq: 'x' });
+    const chunks = await session.ended('t1');
+    const sent = session.frames.length;
+    session.send({ type: 'ack', turnId: 't1', seq: 'x' });
+    session.send({ type: 'ack', turnId: 'another', seq: 99 });
     session.cut();
-    await vi.waitFor(() => {
-      expect(session.heard.slice(said).filter(isEnd('t1'))).toHaveLength(1);
-    }, WAIT);
+    await vi.waitFor(() => expect(session.chunksOf('t1', sent)).toEqual(chunks), WAIT);
+    expect(session.frames[sent]).toEqual({ type: 'hello', turnId: null, known: ['t1'] });
+  });
+
+  it('sends nothing again that was confirmed, and takes no prompt twice', async () => {
+    const session = await startHandSession({ confirms: false });
+    const agent = scriptedAgent();
+    startRunner(session.url, agent);
+    await session.greeted();
+    session.prompt('t1', 'slow');
+    await session.until(() => session.chunksOf('t1').find(({ type }) => type === 'text-delta'));
+    const sent = session.frames.length;
+    session.send({ type: 'ack', turnId: 't1', seq: session.frames.at(-1)?.seq });
+    session.send({ type: 'pong' });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    session.cut();
+    await vi.waitFor(() => expect(session.frames[sent]).toBeDefined(), WAIT);
+    expect(session.frames[sent]).toEqual({ type: 'hello', turnId: 't1', known: ['t1'] });
+    session.prompt('t1', 'slow');
+    agent.go();
+    await session.ended('t1');
+    const again = session.chunksOf('t1', sent);
+    expect(again.map(({ type }) => type)).toEqual(['text-delta', 'text-end', 'finish']);
+    expect(agent.prompts).toHaveLength(1);
+  });
+
+  it('fails a prompt whose agent cannot be started, and tries again for the next', async () => {
+    const session = await startHandSession();
+    const isBroken = new Error('No key.');
+    // The first start is before there is a prompt.
+    const start = vi.fn().mockRejectedValueOnce(isBroken).mockRejectedValueOnce(isBroken);
+    startRunner(session.url, { ...scriptedAgent(), start });
+    await session.greeted();
+    session.prompt('t1', 'text');
+    const chunks = await session.ended('t1');
+    expect(chunks).toContainEqual({ type: 'error', errorText: 'No key.' });
+    session.prompt('t2', 'text');
+    expect(outcomeOf(await session.ended('t2'))).toBe('finished');
+    expect(start).toHaveBeenCalledTimes(3);
   });
 });
 
 describe('a runner that closes', () => {
-  it('refuses what it is given while it says goodbye', async () => {
+  it('ends its turn, and leaves what waits to the next runner', async () => {
     const agent = scriptedAgent();
     const chain = await startSessionChain({ agent, onRunnerWanted: () => undefined });
     const runner = startRunner(chain.url, agent, { token: chain.RUNNER_TOKEN });
     const ann = await joinSession(chain, { query: '&dialect=v2' });
     ann.send({ type: 'prompt', content: 'slow', turnId: 't1' });
     await ann.until(({ type }) => type === 'message.part.text-delta');
-    ann.send({ type: 'prompt', content: 'slow', turnId: 't2' });
+    ann.send({ type: 'prompt', content: 'text', turnId: 't2' });
     await ann.until(({ data }) => Object(data).promptQueued);
-    // The session gives it the next as soon as it has ended the first.
     await runner.close();
-    await ann.until(isEnd('t2'));
-    const shutDown = { reason: 'error', error: 'The agent was shut down.' };
-    expect(ann.of('message.finalize')).toMatchObject([
-      { turnId: 't1', ...shutDown },
-      { turnId: 't2', ...shutDown },
-    ]);
-    expect(agent.prompts.map(({ turnId }) => turnId)).toEqual(['t1']);
+    expect(await ann.until(isEnd('t1'))).toMatchObject({
+      reason: 'error',
+      error: 'The agent was shut down.',
+    });
     expect(runner.isBusy).toBe(false);
+    startRunner(chain.url, agent, { token: chain.RUNNER_TOKEN });
+    expect(await ann.until(isEnd('t2'))).toMatchObject({ reason: 'end_turn' });
+    expect(agent.prompts.map(({ messageId }) => messageId)).toEqual(['t1', 't2']);
   });
 
-  it('refuses what waits behind another', async () => {
-    const session = await startHandSession();
+  it('refuses what waits behind another, and what it gets while it leaves', async () => {
+    const session = await startHandSession({ confirms: false });
     const agent = scriptedAgent();
     const runner = startRunner(session.url, agent);
-    await session.until(({ type }) => type === 'runner.hello');
+    await session.greeted();
     for (const turnId of ['t1', 't2', 't3']) session.prompt(turnId, 'slow');
-    // It is told in order: when this one is gone, the other has arrived.
-    session.send({ type: 'abort', turnId: 't3', messageId: 'p-t3' });
-    await session.until(isEnd('t3'));
+    // When this one has ended, the others have arrived.
+    session.send({ type: 'stop', turnId: 't3' });
+    await session.ended('t3');
     const closing = runner.close();
-    for (const turnId of ['t1', 't2']) {
-      expect(await session.until(isEnd(turnId))).toMatchObject({ code: 'run-aborted' });
+    await session.until(() => session.of('bye')[0]);
+    session.prompt('t4', 'slow');
+    for (const turnId of ['t1', 't2', 't4']) {
+      expect(foldChunks(await session.ended(turnId)).metadata).toMatchObject({
+        outcome: 'failed',
+        code: 'run-aborted',
+      });
     }
-    session.send({ type: 'ack', runnerSeq: 1_000 });
+    for (const { turnId, seq } of session.of('chunks')) session.send({ type: 'ack', turnId, seq });
     await closing;
     expect(agent.prompts).toHaveLength(1);
   });
@@ -212,34 +334,8 @@ describe('a runner that closes', () => {
     const session = await startHandSession();
     const agent = { ...scriptedAgent(), close: () => new Promise<void>(() => undefined) };
     const runner = startRunner(session.url, agent);
-    await session.until(({ type }) => type === 'runner.hello');
+    await session.greeted();
     await runner.close();
     expect(runner.isConnected).toBe(false);
-  });
-});
-
-describe('runners in the process of their sessions', () => {
-  it('say why an agent cannot be made, and try again for the next prompt', async () => {
-    const { lines, logger } = createLogSpy();
-    let made = 0;
-    const chain = await startSessionChain({
-      agent: () => {
-        if (made++ === 0) throw new Error('There is no such agent.');
-        return scriptedAgent();
-      },
-      runner: { logger },
-      timing: { runnerStartMs: 500 },
-    });
-    const ann = await joinSession(chain, { query: '&dialect=v2' });
-    ann.send({ type: 'prompt', content: 'text', turnId: 't1' });
-    expect(await ann.until(isEnd('t1'))).toMatchObject({ code: 'runner-absent' });
-    expect(lines).toMatchObject([
-      {
-        level: 'error',
-        details: { sessionId: 's', error: { message: 'There is no such agent.' } },
-      },
-    ]);
-    ann.send({ type: 'prompt', content: 'text', turnId: 't2' });
-    expect(await ann.until(isEnd('t2'))).toMatchObject({ reason: 'end_turn' });
   });
 });

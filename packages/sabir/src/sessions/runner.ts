@@ -14,6 +14,7 @@ import {
 } from '../sources/agent-ops/socket.ts';
 import type { AgentRun } from '../sources/ai-sdk/agent-run.ts';
 import { type Agent, type AgentFunction, type SessionEvent, toAgent } from '../turns/agent.ts';
+import { closingsOf } from '../turns/closings.ts';
 import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
 import { createOutbox } from './outbox.ts';
 import { type RunnerCommand, type RunnerFrame, readRunnerCommand } from './runner-protocol.ts';
@@ -83,6 +84,11 @@ export class Runner implements SocketListener {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #closing = new AbortController();
   #isLeaving = false;
+  /** Settles when the session knows that the runner leaves. */
+  #dismissed = Promise.withResolvers<void>();
+  /** Session events, as frames, that wait for a connection. */
+  #unsent: string[] = [];
+  #unsentBytes = 0;
 
   constructor(options: RunnerOptions) {
     const { sessionId, stopMs = 5_000 } = options;
@@ -120,25 +126,23 @@ export class Runner implements SocketListener {
     const work = this.#work;
     for (const { prompt } of this.#next.splice(0)) this.#refuse(prompt);
     work?.run.end(SHUT_DOWN);
-    if (work && this.isConnected) await within(CONFIRM_MS, this.#outbox.emptied());
+    if (this.isConnected) await within(CONFIRM_MS, this.#sayBye());
     this.#closing.abort();
     clearTimeout(this.#retry);
     this.#hangUp();
     await this.#worker.close();
   }
 
+  /** Resolves when no prompt is on its way, and the session has everything. */
+  async #sayBye(): Promise<void> {
+    this.#socket?.send({ type: 'bye' } satisfies RunnerFrame);
+    await this.#dismissed.promise;
+    await this.#outbox.emptied();
+  }
+
   /** A turn that never reaches the agent. */
   #refuse({ turnId, messageId }: PromptCommand['prompt'], outcome: TurnOutcome = SHUT_DOWN): void {
-    const failed = outcome.status === 'failed' ? outcome : undefined;
-    this.#outbox.add(turnId, [
-      { type: 'start', messageId },
-      ...(failed ? [{ type: 'error' as const, errorText: failed.message ?? '' }] : []),
-      {
-        type: 'finish',
-        finishReason: failed ? 'error' : 'other',
-        messageMetadata: toMetadata(outcome),
-      },
-    ]);
+    this.#outbox.add(turnId, closingsOf([], messageId, outcome));
   }
 
   event(event: unknown): void {
@@ -163,6 +167,9 @@ export class Runner implements SocketListener {
         break;
       case 'ack':
         this.#outbox.confirm(command.turnId, command.seq);
+        break;
+      case 'pong':
+        if (this.#isLeaving) this.#dismissed.resolve();
     }
   }
 
@@ -214,6 +221,8 @@ export class Runner implements SocketListener {
     };
     socket.send(hello);
     this.#outbox.sendAgain();
+    for (const frame of this.#unsent.splice(0)) socket.send(frame);
+    this.#unsentBytes = 0;
   }
 
   #connectLater(): void {
@@ -236,9 +245,23 @@ export class Runner implements SocketListener {
     else this.#socket?.send({ type: 'ping' });
   }
 
-  /** Session events are sent while there is a connection, and not kept. */
+  /** Session events are not confirmed. While there is no connection, the latest of them are kept. */
   #emit(event: SessionEvent): void {
-    this.#socket?.send({ type: 'event', event: toJsonSafe(event) as SessionEvent });
+    const given = { type: 'event', event: toJsonSafe(event) as SessionEvent } as const;
+    const frame = JSON.stringify(given satisfies RunnerFrame);
+    if (this.#socket) {
+      this.#socket.send(frame);
+      return;
+    }
+    this.#unsent.push(frame);
+    this.#unsentBytes += frame.length;
+    while (this.#unsentBytes > this.#maxOutboxBytes) {
+      this.#unsentBytes -= this.#unsent.shift()?.length ?? 0;
+    }
+  }
+
+  get #maxOutboxBytes(): number {
+    return this.#options.maxOutboxBytes ?? 16_000_000;
   }
 
   #prompt(command: PromptCommand): void {
@@ -270,15 +293,16 @@ export class Runner implements SocketListener {
       const sent = chunks;
       chunks = [];
       this.#outbox.add(turnId, sent);
-      if (this.#outbox.bytes > (this.#options.maxOutboxBytes ?? 16_000_000))
-        run.end(TOO_FAR_BEHIND);
+      if (this.#outbox.bytes > this.#maxOutboxBytes) run.end(TOO_FAR_BEHIND);
     };
     const take = (made: Chunk[]) => {
       if (made.length === 0 || isOver) return;
       if (chunks.length === 0) afterThisTick(flush);
       chunks.push(...made);
       isOver = run.translator.ended;
-      if (isOver) run.release();
+      if (!isOver) return;
+      flush();
+      run.release();
     };
     const run = this.#worker.run(
       { ...prompt, ...(errorText && { errorText }) },
@@ -297,13 +321,6 @@ export class Runner implements SocketListener {
     if (stopped) this.#refuse(stopped.prompt, { status: 'stopped' });
     if (this.#work?.turnId === turnId) this.#work.run.stop();
   }
-}
-
-function toMetadata(outcome: TurnOutcome): object {
-  return {
-    outcome: outcome.status,
-    ...(outcome.status === 'failed' && outcome.code && { code: outcome.code }),
-  };
 }
 
 function toRunnerUrl({ url, sessionId }: RunnerOptions, runnerId: string): string {
