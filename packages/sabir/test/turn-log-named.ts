@@ -54,20 +54,19 @@ export function describeNamedTurns({ open, shortMs }: Suite): void {
     expect(await writers[0]?.append(WHOLE_TURN)).toBe(5);
   });
 
-  it.each<TurnOutcome>([
-    FINISHED,
-    { status: 'failed', code: 'run-failed' },
-    { status: 'stopped' },
-  ])('gives it back after it ended as $status, and never begins it anew', async (outcome) => {
-    const log = await open({ dedupeMs: 1 });
-    const same = request({ turnId: log.createTurnId('s', 'c') });
-    const writer = await beginTurn(log, same);
-    await writer.append(WHOLE_TURN);
-    await writer.close(outcome);
-    await sleep(5);
-    const again = (await log.begin(same)) as { existing: TurnInfo };
-    expect(again.existing).toMatchObject({ turnId: same.turnId, lastSeq: 5, outcome });
-  });
+  it.each<TurnOutcome>([FINISHED, { status: 'failed', code: 'run-failed' }, { status: 'stopped' }])(
+    'gives it back after it ended as $status, and never begins it anew',
+    async (outcome) => {
+      const log = await open({ dedupeMs: 1 });
+      const same = request({ turnId: log.createTurnId('s', 'c') });
+      const writer = await beginTurn(log, same);
+      await writer.append(WHOLE_TURN);
+      await writer.close(outcome);
+      await sleep(5);
+      const again = (await log.begin(same)) as { existing: TurnInfo };
+      expect(again.existing).toMatchObject({ turnId: same.turnId, lastSeq: 5, outcome });
+    },
+  );
 
   it('gives it back after it was lost', async () => {
     const log = await open({ leaseMs: shortMs });

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { idsOf, message, sessionIdsOf } from '../../test/session-storage-helpers.ts';
 import { memorySessionStore } from './memory-store.ts';
 import { watchStore } from './watched-store.ts';
 
 describe('a watched session store', () => {
   function watchedStore() {
     const state = { errors: 0, now: 0 };
-    const watched = watchStore(memorySessionStore(), {
+    const store = memorySessionStore();
+    const watched = watchStore(store, {
       onError: () => void state.errors++,
       now: () => state.now,
     });
@@ -14,7 +16,7 @@ describe('a watched session store', () => {
       storage.transaction(() => {
         storage.saveParticipant({ id: 'ann', name: 1n } as never);
       });
-    return { state, watched, storage, fail };
+    return { state, store, watched, storage, fail };
   }
 
   it('counts an error once, however many transactions it passes', () => {
@@ -35,5 +37,13 @@ describe('a watched session store', () => {
     expect(watched.isFailing).toBe(true);
     state.now = 10_000;
     expect(watched.isFailing).toBe(false);
+  });
+
+  it('has the log of the store, and what is written through it is in the store', () => {
+    const { store, watched, storage } = watchedStore();
+    expect(watched.store.log).toBe(store.log);
+    storage.addMessage(message('m'));
+    expect(idsOf(store.open('s').messages())).toEqual(['m']);
+    expect(sessionIdsOf(watched.store)).toEqual(['s']);
   });
 });

@@ -20,7 +20,7 @@ export type JournaledTurn = Pick<
  * Where a log of one process writes its turns down, so that the next process finds them. An implementation
  * - MUST keep the order of what it is given, across turns;
  * - MUST have written everything that it was given before when `flush` returns, or throw and keep nothing of it;
- * - MUST give back with `load` what was written, and nothing else.
+ * - MUST give back with `load` what was written, and nothing else. It MUST leave out and forget a turn that is damaged.
  */
 export interface TurnJournal {
   /** Called once, before anything is written. */

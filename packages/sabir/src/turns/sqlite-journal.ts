@@ -81,10 +81,27 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
     });
   }
 
+  function forget(turnId: string): void {
+    for (const sql of [SQL.forget, SQL.forgetAppends, SQL.forgetCommands]) {
+      waiting.push([sql, turnId]);
+    }
+  }
+
   const toEnd = (outcome: TurnOutcome, endedAt: number) => JSON.stringify({ outcome, endedAt });
 
   return {
-    load: () => database.query(SQL.turns).map(toTurn),
+    load() {
+      const turns: JournaledTurn[] = [];
+      for (const row of database.query(SQL.turns)) {
+        try {
+          turns.push(toTurn(row));
+        } catch {
+          // One damaged turn must not keep the others from starting.
+          forget(String(row.turn_id));
+        }
+      }
+      return turns;
+    },
     begin({ turnId, sessionId, chatId, requestId, messageId, startedAt, origin }) {
       const info: Info = [[sessionId, chatId, requestId, messageId], origin ?? null, startedAt];
       waiting.push([SQL.begin, turnId, JSON.stringify(info)]);
@@ -103,11 +120,7 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
         store();
       });
     },
-    forget(turnId) {
-      for (const sql of [SQL.forget, SQL.forgetAppends, SQL.forgetCommands]) {
-        waiting.push([sql, turnId]);
-      }
-    },
+    forget,
     flush,
     close: () => database.close(),
   };

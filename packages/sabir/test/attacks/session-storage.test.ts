@@ -12,6 +12,8 @@ import { chatBody, readChunks } from '../gateway-client.ts';
 import { knock } from '../raw-websocket.ts';
 import { scriptedAgent } from '../scripted-agent.ts';
 import { joinSession, startSessionChain } from '../session-chain.ts';
+import { message, participant, prompt } from '../session-storage-helpers.ts';
+import { beginTurn, OPENING } from '../turn-log-helpers.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
 
@@ -19,13 +21,14 @@ describe('a session in SQLite', () => {
   /** A session `s` with one answered prompt, whose file another program then changes. */
   async function startDamaged(damage: string) {
     const file = join(makeFolder(), 'sabir.db');
-    const message = { id: 'm', role: 'user' as const, content: 'x', createdAt: 1 };
     const store = sqliteSessionStore({ file });
-    for (const sessionId of ['s', 'healthy']) store.open(sessionId).addMessage(message);
-    store.open('s').set('runner', '{}');
-    const turn = { turnId: 't', promptId: 'p', content: 'x', attachments: [], authorId: 'ann' };
-    const channel = { channelType: 'web', channelId: 'default' };
-    store.open('s').addTurn({ ...turn, ...channel, status: 'queued', askedAt: 1 });
+    for (const sessionId of ['s', 'healthy']) store.open(sessionId).addMessage(message('m'));
+    store.open('s').addPrompt(prompt('p', { authorId: 'ann', status: 'running' }));
+    store.open('s').saveParticipant(participant('ann'));
+    const names = { sessionId: 's', turnId: 't-p', origin: { session: 's', promptId: 'p' } };
+    const writer = await beginTurn(store.log, names);
+    await writer.append(OPENING);
+    await store.log.command('t-p', { type: 'answer', questionId: 'q', answer: 1 });
     store.close();
     const database = new DatabaseSync(file);
     database.exec(damage);
@@ -41,10 +44,22 @@ describe('a session in SQLite', () => {
   it.each([
     ['a message that is no JSON', `UPDATE messages SET message = '{secret' WHERE session = 's'`],
     ['a message that is null', `UPDATE messages SET message = 'null' WHERE session = 's'`],
-    ['a prompt that waits and is no JSON', `UPDATE prompts SET prompt = '{secret'`],
-    ['a turn that runs and is no JSON', `UPDATE turns SET info = '{secret', status = 'running'`],
-    ['a runner that is no JSON', `UPDATE named_values SET value = '{secret' WHERE session = 's'`],
-    ['a runner that is null', `UPDATE named_values SET value = 'null' WHERE session = 's'`],
+    [
+      'a prompt that waits and is no JSON',
+      `UPDATE prompts SET info = '{secret', status = 'queued'`,
+    ],
+    ['a prompt that runs and is no JSON', `UPDATE prompts SET info = '{secret'`],
+    ['a prompt that is null', `UPDATE prompts SET info = 'null'`],
+    ['a prompt whose text is no JSON', `UPDATE prompt_contents SET content = '{secret'`],
+    ['a prompt without its text', `DELETE FROM prompt_contents`],
+    ['a turn that is no JSON', `UPDATE turn SET info = '{secret'`],
+    ['a turn that is null', `UPDATE turn SET info = 'null'`],
+    ['a turn’s end that is no JSON', `UPDATE turn SET ended = '{secret'`],
+    ['chunks that are no JSON', `UPDATE turn_append SET chunks = '{secret'`],
+    ['chunks that are none', `UPDATE turn_append SET chunks = '[null, "secret"]'`],
+    ['a command that is no JSON', `UPDATE turn_command SET command = '{secret'`],
+    ['a turn without its chunks', `DELETE FROM turn_append`],
+    ['a participant that is no JSON', `UPDATE participants SET participant = '{secret'`],
     ['a size below zero', `UPDATE sessions SET bytes = -5 WHERE id = 's'`],
   ])('with %s does not end the server, and other sessions go on', async (_, damage) => {
     const { chain, log } = await startDamaged(damage);
@@ -69,9 +84,9 @@ describe('a session in SQLite', () => {
           const storage = store.open(sessionId);
           return {
             ...storage,
-            addTurn(turn) {
+            addPrompt(asked) {
               if (isFull) throw full;
-              return storage.addTurn(turn);
+              return storage.addPrompt(asked);
             },
           };
         },
@@ -98,8 +113,9 @@ describe('a session in SQLite', () => {
   ])('of the name %j is one session, apart from all others', (sessionId) => {
     const store = sqliteSessionStore({ file: ':memory:' });
     onTestFinished(() => store.close());
-    const message = { id: 'm', role: 'user' as const, content: 'x', createdAt: 1 };
-    for (const id of ['other', sessionId]) expect(store.open(id).addMessage(message)).toBe(true);
+    for (const id of ['other', sessionId]) {
+      expect(store.open(id).addMessage(message('m'))).toBe(true);
+    }
     store.delete(sessionId);
     expect(store.list().map((session) => session.sessionId)).toEqual(['other']);
   });

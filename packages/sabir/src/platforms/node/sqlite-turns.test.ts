@@ -128,6 +128,26 @@ describe('turns in a SQLite file', () => {
     await log.close();
   });
 
+  it('are there though another turn is damaged, which is forgotten', async () => {
+    const database = newFile();
+    const first = sqliteTurnLog({ database });
+    const [damaged, whole] = [await beginTurn(first), await beginTurn(first)];
+    for (const writer of [damaged, whole]) await writer.append(OPENING);
+    await first.close();
+    const file = new DatabaseSync(database);
+    file.prepare(`UPDATE turn_append SET chunks = '{' WHERE turn_id = ?`).run(damaged.turnId);
+    file.close();
+    const second = sqliteTurnLog({ database });
+    expect(await second.get(damaged.turnId)).toBeUndefined();
+    expect(await second.get(whole.turnId)).toMatchObject({ lastSeq: 2 });
+    // Its id can be begun again.
+    expect((await beginTurn(second, { turnId: damaged.turnId })).turnId).toBe(damaged.turnId);
+    await second.close();
+    const third = sqliteTurnLog({ database });
+    expect(await third.get(damaged.turnId)).toMatchObject({ lastSeq: 0 });
+    await third.close();
+  });
+
   it('belong to one process at a time: a second one gets the reason', async () => {
     const database = newFile();
     const log = sqliteTurnLog({ database });
