@@ -1,4 +1,10 @@
-import { type ErrorKind, RUNNER_ABSENT, SERVER_RESTARTED, SHUTTING_DOWN } from '../core/errors.ts';
+import {
+  type ErrorKind,
+  LOG_FAILED,
+  RUNNER_ABSENT,
+  SERVER_RESTARTED,
+  SHUTTING_DOWN,
+} from '../core/errors.ts';
 import type { Channel, Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { closingsOf } from '../turns/closings.ts';
@@ -195,9 +201,27 @@ export class SessionTurns {
       else this.#run(current, begun.writer);
     } catch (error) {
       logger?.error?.('a turn could not be begun', { sessionId, turnId, error: nameOf(error) });
-      if (this.#isClosed) return;
-      clock.after(STORAGE_RETRY_MS, () => void this.#begin(current, failure));
+      if (await this.#isTaken(current.prompt)) this.#giveUp(current);
+      else if (!this.#isClosed) {
+        clock.after(STORAGE_RETRY_MS, () => void this.#begin(current, failure));
+      }
     }
+  }
+
+  /** A gateway has named its turn with the id of a turn of another conversation. */
+  async #isTaken(prompt: PromptInfo): Promise<boolean> {
+    const known = await this.#options.log.get(prompt.turnId).catch(() => undefined);
+    const { sessionId, chatId } = this.#toBeginning(prompt);
+    return known !== undefined && (known.sessionId !== sessionId || known.chatId !== chatId);
+  }
+
+  #giveUp(current: Current): void {
+    const { prompt } = current;
+    this.#options.guard(() => {
+      const finished = this.#storeBroken(prompt, LOG_FAILED);
+      this.#settleBegun(prompt.turnId, true);
+      this.#end(current, finished);
+    });
   }
 
   #toBeginning({ promptId, turnId, messageId, ...channel }: PromptInfo) {
@@ -356,8 +380,8 @@ export class SessionTurns {
   }
 
   /** Nothing can go on with it: its message says so. */
-  #storeBroken(prompt: PromptInfo): FinishedTurn {
-    const { code, userMessage } = SERVER_RESTARTED;
+  #storeBroken(prompt: PromptInfo, kind = SERVER_RESTARTED): FinishedTurn {
+    const { code, userMessage } = kind;
     const outcome = { status: 'failed', code, message: userMessage } as const;
     const { sessionId, chatId, turnId, messageId } = this.#toBeginning(prompt);
     const message = toMessage(closingsOf([], messageId, outcome), messageId);

@@ -1,6 +1,5 @@
 import type { AuditEvent } from '../../core/audit.ts';
 import { LOG_FAILED, SabirError } from '../../core/errors.ts';
-import { isObject } from '../../core/loose.ts';
 import { NO_LONGER_NEEDED } from '../../core/no-longer-needed.ts';
 import type { Role } from '../../core/roles.ts';
 import type { Channel, Logger } from '../../core/translator.ts';
@@ -8,7 +7,8 @@ import type { User } from '../../turns/upstream.ts';
 import { systemClock } from '../clock.ts';
 import { nameOf } from '../guard.ts';
 import type { Clock, SessionLimits, SessionSocket, SocketEvents } from '../options.ts';
-import { toUIMessage } from '../records.ts';
+import { parseFrame } from '../parse-frame.ts';
+import { sessionKeyOf, toUIMessage } from '../records.ts';
 import type { Session } from '../session.ts';
 import type { PromptInfo } from '../storage.ts';
 import { LINK_PROTOCOL, type LinkEvent, type LinkRequest, readLinkRequest } from './protocol.ts';
@@ -29,8 +29,11 @@ type RequestOf<Type> = Extract<LinkRequest, { type: Type }>;
 /** A turn that a gateway follows. */
 type Following = { readonly prompt: PromptInfo; readonly stop: AbortController; position: number };
 
-/** How much of a turn is read from the log at once, and how much may wait to leave before more is read. */
-const PIECE_BYTES = 256_000;
+/**
+ * How much of a turn is sent in one message: little enough that a connection that drops often still gets on. And how much
+ * may wait to leave before more is read.
+ */
+const PIECE_BYTES = 4_000;
 const MOST_WAITING_BYTES = 8_000_000;
 const RETRY_MS = 20;
 const MOST_STOPPED_EARLY = 100;
@@ -85,6 +88,9 @@ class Link {
   #options: LinkOptions;
   /** By turn id. */
   #following = new Map<string, Following>();
+  /** Settles when the last history that was asked for is sent. */
+  #history: Promise<void> = Promise.resolve();
+  #closing = new AbortController();
 
   constructor(session: Session, socket: SessionSocket, info: GatewayInfo, options: LinkOptions) {
     this.#session = session;
@@ -119,13 +125,10 @@ class Link {
       case 'release':
         this.#release(request.turnId);
         break;
-      case 'history': {
-        const { id, channel } = request;
-        void this.#attempt(async () => {
-          this.#send({ type: 'history', id, messages: historyOf(this.#session, channel) });
-        });
+      case 'history':
+        // One after the other, each when the gateway has read enough of the last.
+        this.#history = this.#history.then(() => this.#attempt(() => this.#sendHistory(request)));
         break;
-      }
       case 'ping':
         this.#send({ type: 'pong' });
     }
@@ -148,6 +151,13 @@ class Link {
       const { code, userMessage } = this.#toError(error);
       this.#send({ type: 'refused', turnId, code, error: userMessage });
     }
+  }
+
+  async #sendHistory({ id, channel }: RequestOf<'history'>): Promise<void> {
+    const { signal } = this.#closing;
+    await this.#untilRead(signal);
+    if (signal.aborted) return;
+    this.#send({ type: 'history', id, messages: historyOf(this.#session, channel) });
   }
 
   async #follow(prompt: PromptInfo, after: number): Promise<void> {
@@ -173,21 +183,29 @@ class Link {
   /** True if the turn's end was sent, or the gateway needs no more of it. */
   async #pump({ prompt, stop }: Following, after: number): Promise<boolean> {
     const { turnId } = prompt;
-    const { log } = this.#session;
-    const { clock = systemClock } = this.#options;
+    const { log, sessionId } = this.#session;
+    const known = await log.get(turnId);
+    // The gateway names its turns, and the log has the turns of all sessions.
+    const isOurs = known === undefined || known.sessionId === sessionKeyOf(sessionId);
     // After a crash of the machine the log may have less than the gateway.
-    if (((await log.get(turnId))?.lastSeq ?? 0) < after) return false;
+    if (!isOurs || (known?.lastSeq ?? 0) < after) return false;
     for await (const batch of log.read(turnId, after, stop.signal, PIECE_BYTES)) {
       const last = batch.at(-1);
       if (!last) continue;
       const chunks = batch.map(({ chunk }) => chunk);
       this.#send({ type: 'chunks', turnId, seq: last.seq, chunks });
       if (last.chunk.type === 'finish') return true;
-      while ((this.#socket.bufferedAmount ?? 0) > MOST_WAITING_BYTES && !stop.signal.aborted) {
-        await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
-      }
+      await this.#untilRead(stop.signal);
     }
     return stop.signal.aborted;
+  }
+
+  /** Resolves when the gateway has read enough of what it was sent, or does not need more. */
+  async #untilRead(signal: AbortSignal): Promise<void> {
+    const { clock = systemClock } = this.#options;
+    while ((this.#socket.bufferedAmount ?? 0) > MOST_WAITING_BYTES && !signal.aborted) {
+      await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
+    }
   }
 
   /** Sends the places in the queue that have changed. */
@@ -252,6 +270,7 @@ class Link {
   }
 
   close(code?: number, reason?: string): void {
+    this.#closing.abort(NO_LONGER_NEEDED);
     for (const turnId of [...this.#following.keys()]) this.#release(turnId);
     if (code !== undefined) this.#socket.close(code, reason);
   }
@@ -265,8 +284,7 @@ export function historyOf({ storage, limits }: Session, channel: Channel) {
 
 function parse(frame: string): unknown {
   try {
-    const value: unknown = JSON.parse(frame);
-    return isObject(value) ? value : undefined;
+    return parseFrame(frame);
   } catch {
     return undefined;
   }
