@@ -1,21 +1,14 @@
-/** Attacks on what a session keeps, and on a gateway by the session server behind it. */
-import { createServer } from 'node:http';
+/** Attacks on what a session keeps. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { WebSocket, WebSocketServer } from 'ws';
-import { createChatGateway } from '../../src/gateway/index.ts';
 import { sqliteSessionStore } from '../../src/platforms/node/sessions.ts';
-import { agentOpsUpstream } from '../../src/sources/agent-ops/index.ts';
 import { makeFolder } from '../cli-process.ts';
-import { chatBody, readChunks } from '../gateway-client.ts';
 import { knock } from '../raw-websocket.ts';
 import { scriptedAgent } from '../scripted-agent.ts';
 import { joinSession, startSessionChain } from '../session-chain.ts';
 import { message, participant, prompt } from '../session-storage-helpers.ts';
 import { beginTurn, OPENING } from '../turn-log-helpers.ts';
-
-const WAIT = { timeout: 10_000, interval: 5 };
 
 describe('a session in SQLite', () => {
   /** A session `s` with one answered prompt, whose file another program then changes. */
@@ -118,152 +111,5 @@ describe('a session in SQLite', () => {
     }
     store.delete(sessionId);
     expect(store.list().map((session) => session.sessionId)).toEqual(['other']);
-  });
-});
-
-describe('a gateway whose session server is hostile', () => {
-  type Speak = (socket: WebSocket) => void;
-
-  async function startHostile(speak: Speak) {
-    const server = createServer().listen(0, '127.0.0.1');
-    await new Promise((resolve) => server.once('listening', resolve));
-    const sockets = new WebSocketServer({ server });
-    sockets.on('connection', (socket) => {
-      socket.on('error', () => undefined);
-      speak(socket);
-    });
-    const { port } = server.address() as { port: number };
-    const log = vi.fn();
-    const gateway = createChatGateway({
-      upstream: agentOpsUpstream({
-        url: `http://127.0.0.1:${port}`,
-        WebSocket,
-        openMs: 300,
-        returnMs: 100,
-        settleMs: 50,
-        pingMs: 100,
-        maxEventBytes: 100_000,
-      }),
-      authenticate: () => ({ id: 'ann' }),
-      access: () => 'owner',
-      timing: { shutdownMs: 0 },
-      logger: { warn: log, error: log },
-    });
-    onTestFinished(async () => {
-      await gateway.close();
-      for (const socket of sockets.clients) socket.terminate();
-      server.close();
-    });
-    const url = 'http://localhost/api/sessions/s/chat';
-    const post = () =>
-      gateway.fetch(new Request(url, { method: 'POST', body: JSON.stringify(chatBody('Hi')) }));
-    return { gateway, post };
-  }
-
-  const onPrompt = (socket: WebSocket, say: (turnId: string) => void) =>
-    socket.on('message', (data) => {
-      const { type, turnId = 't' } = JSON.parse(String(data));
-      if (type === 'prompt') say(turnId);
-    });
-  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
-
-  it.each<[string, Speak]>([
-    ['closes at once', (socket) => socket.close()],
-    ['cuts the connection', (socket) => socket.terminate()],
-    ['sends bytes that are no JSON', (socket) => socket.send(Buffer.alloc(100, 0xff))],
-    ['sends an event larger than it may', (socket) => socket.send(`"${'x'.repeat(200_000)}"`)],
-    [
-      'sends an init that is null',
-      (socket) => socket.send('{"type":"init","data":null,"session":null}'),
-    ],
-    [
-      'answers with a tool’s result that nests 20,000 deep',
-      (socket) =>
-        onPrompt(socket, (turnId) => {
-          socket.send(`{"type":"message.create","turnId":"${turnId}"}`);
-          socket.send(
-            `{"type":"message.part.tool-update","turnId":"${turnId}","callId":"c","toolName":"x","status":"completed","result":${deep}}`,
-          );
-          socket.send(`{"type":"message.finalize","turnId":"${turnId}","reason":"end_turn"}`);
-        }),
-    ],
-    [
-      'answers with __proto__',
-      (socket) =>
-        onPrompt(socket, (turnId) => {
-          socket.send(`{"type":"message.create","turnId":"${turnId}","__proto__":{"polluted":1}}`);
-          socket.send(
-            `{"type":"message.part.data","turnId":"${turnId}","name":"__proto__","id":"__proto__","data":{"__proto__":{"polluted":1}}}`,
-          );
-          socket.send(`{"type":"message.finalize","turnId":"${turnId}","reason":"end_turn"}`);
-          socket.close();
-        }),
-    ],
-    [
-      'ends the connection in the middle of an answer',
-      (socket) =>
-        onPrompt(socket, (turnId) => {
-          socket.send(`{"type":"message.create","turnId":"${turnId}"}`);
-          socket.terminate();
-        }),
-    ],
-  ])('that %s ends the turn for its viewer, and answers the next request', async (_, speak) => {
-    const { gateway, post } = await startHostile(speak);
-    const response = await post();
-    if (response.status === 200) {
-      const chunks = await Promise.race([
-        readChunks(response),
-        new Promise<undefined>((resolve) => setTimeout(resolve, 5_000)),
-      ]);
-      expect(chunks).toBeDefined();
-    } else expect(response.status).toBeGreaterThanOrEqual(500);
-    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
-    const health = await gateway.fetch(new Request('http://localhost/healthz'));
-    expect(health.status).toBe(200);
-  });
-
-  it('that refuses the upgrade with a redirect is not followed', async () => {
-    const seen = vi.fn();
-    const target = createServer((_, response) => {
-      seen();
-      response.end();
-    }).listen(0, '127.0.0.1');
-    target.on('upgrade', (_, socket) => {
-      seen();
-      socket.destroy();
-    });
-    await new Promise((resolve) => target.once('listening', resolve));
-    const { port } = target.address() as { port: number };
-    const server = createServer().listen(0, '127.0.0.1');
-    server.on('upgrade', (_, socket) => {
-      socket.end(
-        `HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:${port}/\r\nContent-Length: 0\r\n\r\n`,
-      );
-    });
-    await new Promise((resolve) => server.once('listening', resolve));
-    onTestFinished(() => {
-      target.close();
-      server.close();
-    });
-    const own = (server.address() as { port: number }).port;
-    const gateway = createChatGateway({
-      upstream: agentOpsUpstream({
-        url: `http://127.0.0.1:${own}`,
-        WebSocket,
-        token: () => 'secret',
-      }),
-      authenticate: () => ({ id: 'ann' }),
-      access: () => 'owner',
-      timing: { shutdownMs: 0 },
-    });
-    onTestFinished(() => gateway.close());
-    const response = await gateway.fetch(
-      new Request('http://localhost/api/sessions/s/chat', {
-        method: 'POST',
-        body: JSON.stringify(chatBody('Hi')),
-      }),
-    );
-    await response.text();
-    await vi.waitFor(() => expect(seen).not.toHaveBeenCalled(), WAIT);
   });
 });

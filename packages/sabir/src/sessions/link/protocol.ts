@@ -102,7 +102,8 @@ const EVENTS: Record<LinkEvent['type'], (event: Loose) => boolean> = {
     isObject(protocol) &&
     protocol.name === LINK_PROTOCOL.name &&
     protocol.version === LINK_PROTOCOL.version &&
-    Array.isArray(channels),
+    Array.isArray(channels) &&
+    channels.every((one) => isObject(one) && isString(one.channelType) && isString(one.channelId)),
   accepted: ({ turnId }) => isString(turnId),
   refused: ({ turnId, code, error }) => [turnId, code, error].every(isString),
   queue: ({ turnId, position }) => isString(turnId) && isPlace(position),
