@@ -176,6 +176,8 @@ export class Runner implements SocketListener {
   drop(why: string): void {
     this.#options.logger?.warn('the runner lost its session', { why });
     this.#hangUp();
+    // Nothing is on its way any more.
+    if (this.#isLeaving) this.#dismissed.resolve();
     this.#connectLater();
   }
 
