@@ -32,7 +32,8 @@ export const AI_SDK_WIRE: Wire<Chunk> = {
  * spread over several frames, and only the last of them has the id: what came since the last id is
  * held back until the next one, and forgotten when the connection drops, because a resume sends it
  * again. What a server says outside of its log has no id: it is delivered when the body ends as a
- * body should, since nothing can follow it.
+ * body should, since nothing can follow it. A prompt's place in the queue has the number 0: it is
+ * delivered at once, and covers nothing.
  *
  * After a resume, what the cursor covers is skipped. A frame that covers more than that, but not
  * only that, and one of another turn, cannot be made to fit: the answer is lost.
@@ -87,7 +88,7 @@ export class ChunkGroups<Item = unknown> {
     const colon = id.lastIndexOf(':');
     const seq = colon > 0 ? Number(id.slice(colon + 1)) : 0;
     if (seq > 0) this.#place(id, id.slice(0, colon), seq);
-    else if (this.isUnnumbered) this.#commit();
+    else if (this.isUnnumbered || id) this.#commit();
     return this.cursor;
   }
 

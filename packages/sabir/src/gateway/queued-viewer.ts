@@ -19,6 +19,7 @@ export interface QueueWatch {
 
 type QueuedViewerOptions = {
   queue: QueueWatch;
+  turnId: string;
   messageId: string;
   encoder: WireEncoder;
   keepAliveMs: number;
@@ -34,7 +35,7 @@ const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
 
 /**
  * One viewer of a prompt that waits. Its place in the queue belongs to the session and not to the turn, so that it is not
- * in the log: it is shown as `data-queue` without a number. When the turn begins, a viewer of the turn goes on with the stream.
+ * in the log: it is shown as `data-queue` under the cursor 0. When the turn begins, a viewer of the turn goes on with the stream.
  */
 export class QueuedViewer implements ByteSource {
   #options: QueuedViewerOptions;
@@ -95,8 +96,18 @@ export class QueuedViewer implements ByteSource {
     this.#isReady = this.#sink?.write(bytes) ?? false;
   }
 
+  /** Each chunk under the cursor 0: a client that resumes from there gets all of the turn. */
   #encode(chunks: Chunk[]): Bytes {
-    return this.#options.encoder.encode(chunks.map((chunk) => ({ seq: 0, chunk })));
+    const { encoder, turnId } = this.#options;
+    const cursor = new TextEncoder().encode(`id: ${turnId}:0\n`);
+    const pieces = chunks.flatMap((chunk) => [cursor, encoder.encode([{ seq: 0, chunk }])]);
+    const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const piece of pieces) {
+      bytes.set(piece, at);
+      at += piece.length;
+    }
+    return bytes;
   }
 
   #show(): void {
