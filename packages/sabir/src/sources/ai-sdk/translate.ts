@@ -20,6 +20,7 @@ export type ChunkTranslatorOptions = {
 };
 
 type Block = 'text' | 'reasoning';
+type Delta = TextDeltaChunk | ReasoningDeltaChunk;
 /** Whether a text streams, or was ended with its step and may go on in another part. */
 type TextState = { step: number; isCut: boolean };
 
@@ -55,20 +56,21 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
   /** What the source itself ended the turn with. */
   let lastWord: string | undefined;
 
-  /** An ordinary delta of an open text needs no second look. */
-  function isPlainDelta(event: unknown): event is TextDeltaChunk | ReasoningDeltaChunk {
+  /** An ordinary delta of an open text needs no second look. Never the source's own object: it may be written into. */
+  function toPlainDelta(event: unknown): Delta | undefined {
     try {
-      const { type } = event as Loose;
-      if (type !== 'text-delta' && type !== 'reasoning-delta') return false;
-      const { id, delta } = event as Loose;
-      if (typeof id !== 'string' || typeof delta !== 'string') return false;
-      const state = (type === 'text-delta' ? texts.text : texts.reasoning).get(id);
-      if (!state || state.isCut || Object.getPrototypeOf(event) !== Object.prototype) return false;
+      const { type, id: named, delta } = event as Loose;
+      if ((type !== 'text-delta' && type !== 'reasoning-delta') || typeof delta !== 'string')
+        return;
+      const kind = type === 'text-delta' ? 'text' : 'reasoning';
+      const id = named === undefined && loose?.kind === kind ? loose.id : named;
+      if (typeof id !== 'string' || texts[kind].get(id)?.isCut !== false) return;
+      if (Object.getPrototypeOf(event) !== Object.prototype) return;
       let fields = 0;
       for (const _ in event as object) fields++;
-      return fields === 3;
+      return fields === (named === undefined ? 2 : 3) ? { type, id, delta } : undefined;
     } catch {
-      return false;
+      return undefined;
     }
   }
 
@@ -284,11 +286,8 @@ export function createChunkTranslator(options: ChunkTranslatorOptions = {}): Tra
       return isEnded;
     },
     push(event) {
-      if (isStarted && !isEnded && isPlainDelta(event)) {
-        // Never the source's own object: it may be written into and given again.
-        const { type, id, delta } = event;
-        return [{ type, id, delta }];
-      }
+      const plain = isStarted && !isEnded ? toPlainDelta(event) : undefined;
+      if (plain) return [plain];
       out = [];
       let type = '(no type)';
       let problem: keyof TranslatorStats | undefined = isEndedByUs ? undefined : 'malformed';
