@@ -86,7 +86,7 @@ it.skipIf(!findChromium())(
     const parts = messages.at(-1)?.parts ?? [];
     const shown = parts
       .map(({ type }) => type)
-      .filter((type) => !/^(step-start|data-queue)$/.test(type));
+      .filter((type) => !/^(step-start|data-queue|data-message-metadata)$/.test(type));
     expect(shown).toEqual(['reasoning', 'text', 'tool-bash', 'data-question', 'text']);
     expect(parts).toContainEqual(
       expect.objectContaining({

@@ -114,18 +114,20 @@ describe('sabir serve', () => {
         if (sessionId === 'throws') throw new Error('hunter2');
         if (sessionId === 'never') return new Promise(() => {});
         if (sessionId === 'nothing') return null;
-        return { name: 'hostile', prompt({ content }) {
-          if (content === 'throw') throw new Error('at once');
-          if (content === 'no iterable') return 5;
-          if (content === 'nonsense') return (async function* () {
-            yield null; yield 5; yield { type: '__proto__' }; yield { type: 'text' };
-            yield { type: 'tool', callId: {}, status: 'odd' }; yield { type: 'event', event: null };
+        return { name: 'hostile', prompt({ text, emit, ask }) {
+          if (text === 'throw') throw new Error('at once');
+          if (text === 'no iterable') return 5;
+          const cycle = {}; cycle.cycle = cycle;
+          if (text === 'nonsense') return (async function* () {
+            yield null; yield 5; yield { type: '__proto__' }; yield { type: 'text-delta' };
+            yield { type: 'tool-input-available', toolCallId: {} };
+            emit(null); emit(5); emit({ type: {} }); emit({ type: '__proto__', cycle, big: 5n });
+            ask({ text: 5, options: [null], expiresInMs: 'soon', questionId: 'q' });
           })();
-          if (content === 'cycle') return (async function* () {
-            const cycle = {}; cycle.cycle = cycle;
-            yield { type: 'data', name: 'x', data: cycle };
+          if (text === 'cycle') return (async function* () {
+            yield { type: 'data-x', data: cycle };
           })();
-          return (async function* () { yield { type: 'text', delta: 'still here' }; })();
+          return (async function* () { yield { type: 'text-delta', delta: 'still here' }; })();
         } };
       };`,
     );
