@@ -93,9 +93,9 @@ describe('the sessions of the server', () => {
     const first = await listen(`${server.url}${WS}&window=window-1`);
     expect((await first.until('init')).data).toMatchObject({
       protocol: { name: 'sabir' },
+      connectedUsers: [{ id: 'window-1' }],
       queue: [],
     });
-    expect(await first.until('user.joined')).toMatchObject({ userId: 'window-1' });
     const second = await listen(`${server.url}${WS}&window=window-2`);
     expect(await first.until('user.joined')).toMatchObject({ userId: 'window-2' });
     const sent = await fetch(`${server.url}${SESSION}/chat`, ask('cast off'));
