@@ -17,7 +17,7 @@ import { createLocalRunners } from './local-runners.ts';
 
 type Event = { type: string; [field: string]: unknown };
 
-export type ChainOptions = Partial<SessionServerOptions> & {
+export type ChainOptions = Partial<Omit<SessionServerOptions, 'agent'>> & {
   agent: Agent | ((sessionId: string) => Agent);
   port?: number;
   runner?: Partial<Omit<RunnerOptions, 'agent'>>;

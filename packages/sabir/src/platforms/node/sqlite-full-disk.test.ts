@@ -22,14 +22,14 @@ function open(file: string) {
 function openLimited(file: string) {
   const spy = vi.spyOn(DatabaseSync.prototype, 'prepare');
   const store = open(file);
-  const database = spy.mock.contexts.at(-1);
+  const database = spy.mock.contexts.at(-1) as DatabaseSync;
   spy.mockRestore();
   return {
     store,
     session: store.open('s'),
     limit(isFull: boolean) {
       // A limit below what there is means what there is.
-      database?.exec(`PRAGMA max_page_count = ${isFull ? 1 : 1_000_000}`);
+      database.exec(`PRAGMA max_page_count = ${isFull ? 1 : 1_000_000}`);
     },
   };
 }
