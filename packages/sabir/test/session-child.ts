@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import type { SessionProcessOptions } from './session-process.ts';
 
 const PROCESS = fileURLToPath(new URL('./session-process.ts', import.meta.url));
 
@@ -9,16 +10,28 @@ export type SessionChild = {
   url: string;
   child: ChildProcess;
   memory(): Promise<{ heapUsed: number; rss: number; sessions: number }>;
-  /** Without a word. */
+  /** With SIGKILL. */
   kill(): Promise<void>;
 };
 
-export async function startSessionChild(file: string): Promise<SessionChild> {
-  const child = fork(PROCESS, [file], {
+export async function startSessionChild(
+  file: string,
+  given: Partial<SessionProcessOptions> = {},
+): Promise<SessionChild> {
+  const options: SessionProcessOptions = {
+    ...{ file, port: 0, retentionMs: 60_000, host: 'agent' },
+    ...given,
+  };
+  const child = fork(PROCESS, [JSON.stringify(options)], {
     execArgv: ['--expose-gc'],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const [{ url }] = (await once(child, 'message')) as [{ url: string }];
+  const [{ url }] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(() => {
+      throw new Error('The session stack ended before it was ready.');
+    }),
+  ])) as [{ url: string }];
   return {
     url,
     child,

@@ -3,8 +3,9 @@ import { expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { foldChunks } from '../src/core/fold.ts';
 import { verifyChunks } from '../src/core/verify.ts';
-import { type Agent, Runner } from '../src/sessions/index.ts';
-import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
+import { type Agent, Runner, sessionServerUpstream } from '../src/sessions/index.ts';
+import { readWritten } from '../src/turns/read-written.ts';
+import { admitGateway, gatewayToken } from './link-rig.ts';
 import { scriptedAgent } from './scripted-agent.ts';
 import { startSessionChain } from './session-chain.ts';
 import { createRandom } from './session-child.ts';
@@ -16,7 +17,8 @@ const WHOLE = Array.from({ length: 150 }, (_, i) => `${i + 1} `).join('');
 
 /** A session whose runner and whose gateway are each behind a proxy that cuts. */
 async function setUp(agent: Agent, cutOf: () => number | undefined) {
-  const chain = await startSessionChain({ agent, onRunnerWanted: () => undefined });
+  const onRunnerWanted = () => undefined;
+  const chain = await startSessionChain({ agent, admitGateway, onRunnerWanted });
   const proxies: SocketProxy[] = [];
   for (let i = 0; i < 2; i++) proxies.push(await startSocketProxy(chain.port, cutOf));
   const [runnerSide, gatewaySide] = proxies as [SocketProxy, SocketProxy];
@@ -29,12 +31,8 @@ async function setUp(agent: Agent, cutOf: () => number | undefined) {
     retryMs: { least: 5, most: 20 },
   });
   runner.start();
-  const upstream = agentOpsUpstream({
-    url: gatewaySide.url,
-    WebSocket,
-    token: ({ id }) => id,
-    isSessionServer: true,
-  });
+  const { url } = gatewaySide;
+  const upstream = sessionServerUpstream({ url, WebSocket, token: gatewayToken });
   onTestFinished(async () => {
     await runner.close();
     await Promise.all(proxies.map((proxy) => proxy.close()));
@@ -61,15 +59,14 @@ it('loses and doubles nothing when both its connections are cut again and again 
     expect(verifyChunks(turn.chunks)).toEqual([]);
     expect(turn.text).toBe(kind === 'tool' ? 'Looking. 42 berths.' : WHOLE);
     expect(foldChunks(turn.chunks).id).toBe(prompt.messageId);
-    turn.turn.release();
+    expect(turn.chunks).toEqual(await readWritten(chain.sessions.sessions.log, prompt.turnId, 0));
   }
   session.close();
   expect(agent.prompts.map(({ text }) => text)).toEqual(asked);
   const messages = chain.store.open('s').messages();
   expect(messages).toHaveLength(2 * TURNS);
-  expect(messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual(
-    asked,
-  );
+  const users = messages.filter(({ role }) => role === 'user');
+  expect(users.map(({ parts }) => parts)).toEqual(asked.map((text) => [{ type: 'text', text }]));
   const [byRunner = 0, byGateway = 0] = cuts();
   console.log(`seed ${seed}: ${byRunner} cuts at the runner, ${byGateway} at the gateway`);
   expect(byRunner).toBeGreaterThan(5);
@@ -101,6 +98,6 @@ it('a stop that is asked for while the connection is gone still stops', async ()
   gatewaySide.cutAll();
   turn.turn.stop();
   expect(await turn.done).toMatchObject({ outcome: 'stopped' });
-  expect(agent.prompts[0]?.signal.aborted).toBe(true);
+  await expect.poll(() => agent.prompts[0]?.signal.aborted).toBe(true);
   session.close();
 });

@@ -135,6 +135,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const viewer = queue
       ? new QueuedViewer({
           queue,
+          turnId,
           messageId: turn.messageId,
           encoder: open(turn).encoder,
           keepAliveMs,
@@ -305,9 +306,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     );
     let isHeard = false;
     const live = await findLiveTurns(log, runner, place);
-    const begun = live.filter(({ status }) => status !== 'queued');
-    // What waits behind it may be somebody else's, and is not what they want to end.
-    for (const turn of begun.length > 0 ? begun : live) {
+    for (const turn of runner.toStop(live, place)) {
       const isTaken = await runner.stop(turn, place, 'stopped by the user');
       if (isTaken) audit.accepted('stop', { place, visit }, { turnId: turn.turnId });
       isHeard ||= isTaken;

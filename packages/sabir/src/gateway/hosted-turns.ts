@@ -1,6 +1,7 @@
 import { NOT_FOUND, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome, Usage } from '../core/outcome.ts';
+import { startTimeout } from '../core/timers.ts';
 import { within } from '../core/within.ts';
 import {
   channelKeyOf,
@@ -15,6 +16,7 @@ import type { TurnInfo } from '../turns/log.ts';
 import type { SessionLease } from '../turns/session-pool.ts';
 import type { PromptPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
+import type { GatewayTiming } from './options.ts';
 import type { QueueWatch } from './queued-viewer.ts';
 
 /** A turn that a session in this process has been asked for by this gateway. */
@@ -29,6 +31,8 @@ export type HostedEnd = { outcome: TurnOutcome; message: UIMessage; usage?: Usag
 
 export type HostedTurns = ReturnType<typeof createHostedTurns>;
 
+type HostedTiming = Pick<GatewayTiming, 'acceptMs' | 'lingerMs'>;
+
 type Asking = {
   place: Place;
   traceparent: string | undefined;
@@ -42,10 +46,10 @@ type Asking = {
  * Turns of sessions in this process. The sessions decide what was asked already, queue, begin and run the turns in the
  * log that the gateway reads; the gateway asks on behalf of its users.
  */
-export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: number }) {
+export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: HostedTiming) {
   const { log } = sessions;
-  /** The prompts that wait, and were asked for here, by turn id. */
-  const waiting = new Map<string, { session: Session; prompt: PromptInfo; place: Place }>();
+  /** The turns that were asked for here and have not ended, by their ids. */
+  const open = new Map<string, { session: Session; prompt: PromptInfo; place: Place }>();
 
   async function withSession<T>(
     { sessionId }: Pick<Place, 'sessionId'>,
@@ -100,7 +104,7 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
       const isEnd = notice.type === 'ended' || notice.type === 'withdrawn';
       if (notice.type !== 'closed' && !(isEnd && notice.prompt.turnId === turnId)) return;
       unsubscribe();
-      waiting.delete(turnId);
+      open.delete(turnId);
       release();
       if (notice.type === 'ended') resolve(notice);
       else resolve(notice.type === 'closed' ? 'left' : 'withdrawn');
@@ -143,26 +147,29 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
         let hosted: HostedTurn | undefined;
         if (isNew) {
           isHeld = true;
+          open.set(prompt.turnId, { session, prompt, place });
           hosted = { place, prompt, ended: watchEnd(session, prompt, release) };
         }
         const isWaiting = () => session.queue.positionOf(prompt) > 0;
         const begun = isWaiting() ? false : await within(acceptMs, session.whenBegun(prompt));
         const turn = begun ? await log.get(prompt.turnId) : undefined;
-        if (!turn && isNew) waiting.set(prompt.turnId, { session, prompt, place });
         return { turn: turn ?? toQueued(prompt, place), hosted };
       } finally {
         if (!isHeld) release();
       }
     },
-    /** The prompts of this conversation that wait. */
+    /** The prompts of this conversation whose turns have not begun. */
     async queued(place: Place): Promise<TurnInfo[]> {
-      return withSession(place, ({ queue }) =>
-        queue
-          .list()
+      return withSession(place, async ({ queue, running }) => {
+        const isBeginning = running && (await log.get(running.turnId)) === undefined;
+        return [...(isBeginning ? [running] : []), ...queue.list()]
           .filter((prompt) => isAt(prompt, place))
-          .map((prompt) => toQueued(prompt, place)),
-      );
+          .map((prompt) => toQueued(prompt, place));
+      });
     },
+    /** Whether a turn was asked for in this very chat; a conversation may be seen as several chats. */
+    isOfChat: ({ turnId }: TurnInfo, { chatId }: Place) =>
+      open.get(turnId)?.place.chatId === chatId,
     /** Where a turn waits that has not begun; undefined once it has. */
     queueOf(
       { turnId, requestId: promptId }: TurnInfo,
@@ -188,15 +195,13 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
         },
       };
     },
-    /** Takes a prompt back that waits; false if it does not wait, or is not theirs to take back. */
-    async withdraw({ turnId }: TurnInfo, place: Place): Promise<boolean> {
+    /** Stops a turn, or withdraws its prompt if it waits; false if it has ended, or is not theirs to stop. */
+    async stop({ turnId }: TurnInfo, place: Place, reason: string): Promise<boolean> {
       const { user, role } = place;
-      return withSession(place, (session) => {
+      return withSession(place, async (session) => {
         const prompt = session.storage.promptInfo('turnId', turnId);
-        if (!prompt) return false;
         try {
-          session.withdraw(prompt, { user, role });
-          return true;
+          return prompt !== undefined && !!(await session.stop(prompt, { user, role }, reason));
         } catch (error) {
           if (error instanceof SabirError && error.status < 500) return false;
           throw error;
@@ -205,7 +210,7 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
     },
     /** The last viewer of a prompt that waits, and was asked for here, has left. */
     withdrawUnwatched(turnId: string): boolean {
-      const { session, prompt, place } = waiting.get(turnId) ?? {};
+      const { session, prompt, place } = open.get(turnId) ?? {};
       if (!session || !prompt || !place || session.queue.positionOf(prompt) === 0) return false;
       session.withdraw(prompt, { user: place.user, role: place.role });
       return true;
@@ -219,10 +224,12 @@ export function createHostedTurns(sessions: Sessions, { acceptMs }: { acceptMs: 
     enter({ sessionId, user, role }: Place): () => void {
       const { session, release } = sessions.hold(sessionId);
       const leave = session.people.enter(user, role, 'stream');
-      return () => {
-        leave();
-        release();
-      };
+      // A page watches one turn after another: in between, its user is still there.
+      return () =>
+        void startTimeout(lingerMs, () => {
+          leave();
+          release();
+        });
     },
     /** For what is read of a session beside its turns. */
     lease({ sessionId }: Pick<Place, 'sessionId'>): SessionLease {

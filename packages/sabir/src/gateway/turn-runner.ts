@@ -109,7 +109,8 @@ export function createTurnRunner(options: TurnRunnerOptions) {
   const pools = new Map<UpstreamOption, SessionPool>();
   const hosted = options.sessions && createHostedTurns(options.sessions, timing);
   let isClosing = false;
-  const stopAdopting = log.onOrphan(adopt);
+  const { sessions } = options;
+  const stopAdopting = sessions ? sessions.adoptOthers(adopt) : log.onOrphan(adopt);
   const { code: closingCode, userMessage: closingMessage } = SHUTTING_DOWN;
   const closed = { status: 'failed', code: closingCode, message: closingMessage } as const;
 
@@ -521,8 +522,19 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     },
     /** Stops a turn, or withdraws its prompt if it waits. False if neither could be done. */
     async stop(turn: TurnInfo, place: Place, reason: string): Promise<boolean> {
-      if (await log.command(turn.turnId, { type: 'stop', reason })) return true;
-      return (await hostOf(place)?.withdraw(turn, place)) ?? false;
+      const host = hostOf(place);
+      if (host) return host.stop(turn, place, reason);
+      return log.command(turn.turnId, { type: 'stop', reason });
+    },
+    /**
+     * Of the turns of a conversation that have not ended, those that a stop in this chat is for: what was asked for in this
+     * chat, where that is known, and of that what has begun. A prompt that waits behind it may be another user's.
+     */
+    toStop(live: TurnInfo[], place: Place): TurnInfo[] {
+      const ofChat = live.filter((turn) => hostOf(place)?.isOfChat(turn, place));
+      const meant = ofChat.length > 0 ? ofChat : live;
+      const begun = meant.filter(({ status }) => status !== 'queued');
+      return begun.length > 0 ? begun : meant;
     },
     /** The last viewer of a prompt that waits has left. */
     withdrawUnwatched: (turnId: string): boolean => hosted?.withdrawUnwatched(turnId) ?? false,

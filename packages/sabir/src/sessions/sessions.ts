@@ -68,6 +68,7 @@ export function createSessions(options: SessionsOptions) {
   });
   const { store } = watched;
   const { log = options.store.log } = options;
+  const otherAdopters = new Set<(orphan: OrphanedTurn) => Promise<boolean>>();
   let stopAdopting: (() => void) | undefined;
   let isClosing = false;
   let onQuiet: (() => void) | undefined;
@@ -126,11 +127,14 @@ export function createSessions(options: SessionsOptions) {
     });
   }
 
-  /** Offers a turn whose process is gone to its session. */
+  /** Offers a turn whose process is gone to its session, or to those who have other turns in the log. */
   async function adopt(orphan: OrphanedTurn): Promise<boolean> {
     const { session: sessionId, promptId } = readOrigin(orphan.origin) ?? {};
-    if (sessionId === undefined || promptId === undefined) return false;
-    return entryOf(sessionId).session.adopt(orphan, promptId);
+    if (sessionId !== undefined && promptId !== undefined) {
+      return entryOf(sessionId).session.adopt(orphan, promptId);
+    }
+    for (const adoptOther of otherAdopters) if (await adoptOther(orphan)) return true;
+    return false;
   }
 
   return {
@@ -163,6 +167,14 @@ export function createSessions(options: SessionsOptions) {
       ...(isClosing ? ['closing'] : []),
       ...(watched.isFailing ? ['storage-failing'] : []),
     ],
+    /**
+     * Offers turns of the log that are of no session: a turn that is offered and not adopted is lost, so that there is one
+     * subscription for all, from `recover` on. Returns a function that ends it.
+     */
+    adoptOthers(adoptOther: (orphan: OrphanedTurn) => Promise<boolean>): () => void {
+      otherAdopters.add(adoptOther);
+      return () => void otherAdopters.delete(adoptOther);
+    },
     /** Takes up what was under way when the process ended. Call it when agents can be reached. */
     recover(): void {
       stopAdopting ??= log.onOrphan(adopt);
