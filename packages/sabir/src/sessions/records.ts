@@ -1,3 +1,4 @@
+import { TURN_LOST } from '../core/errors.ts';
 import type { UIMessage, UIMessagePart } from '../core/message.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Channel } from '../core/translator.ts';
@@ -39,7 +40,7 @@ export function toStoredAnswer(
   outcome: TurnOutcome,
 ): StoredMessage {
   const { promptId, messageId, channelType, channelId, startedAt, askedAt } = prompt;
-  const reason = outcome.status === 'failed' ? outcome.message : undefined;
+  const reason = reasonOf(outcome);
   const metadata = { ...(message.metadata as object | undefined), ...(reason && { reason }) };
   return {
     ...message,
@@ -51,6 +52,11 @@ export function toStoredAnswer(
     channelId,
     promptId,
   };
+}
+
+function reasonOf(outcome: TurnOutcome): string | undefined {
+  if (outcome.status === 'lost') return TURN_LOST.userMessage;
+  return outcome.status === 'failed' ? outcome.message : undefined;
 }
 
 export function toUIMessage(stored: StoredMessage): UIMessage {
