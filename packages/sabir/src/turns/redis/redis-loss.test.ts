@@ -19,6 +19,7 @@ import {
   NEVER,
   OPENING,
   readAll,
+  request,
   sleep,
 } from '../../../test/turn-log-helpers.ts';
 import { createKeys } from './keys.ts';
@@ -67,6 +68,19 @@ kinds(`a Redis that has less than it acknowledged, by %s${IF_REDIS}`, (kind) => 
     expect(chunksOf(await readAll(other, writer.turnId))).toEqual(whole);
     const { log: late } = await gateways.open();
     expect(chunksOf(await readAll(late, writer.turnId))).toEqual(whole);
+  });
+
+  it('begins a named turn again of which it has only the request', async () => {
+    const { log, client } = await gateways.open();
+    const same = request({ turnId: log.createTurnId('s', 'c') });
+    const before = await beginTurn(log, same);
+    const { turn } = createKeys(gateways.prefix).ofTurn(before.turnId);
+    // As when a gateway does not know whether it has begun the turn, and calls it off.
+    await send(client, 'DEL', turn);
+    const writer = await beginTurn(log, same);
+    expect(await writer.append(OPENING)).toBe(2);
+    await expect(before.append([delta('late')])).rejects.toMatchObject(fenced);
+    expect(await log.get(before.turnId)).toMatchObject({ lastSeq: 2 });
   });
 
   it('is given the tail again, when the turn ends', async () => {
