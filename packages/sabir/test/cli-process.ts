@@ -68,3 +68,26 @@ export async function startServe(args: string[] = [], options?: CliOptions) {
   const [url = ''] = /http:\/\/[\w.[\]:]+/.exec(cli.output.stdout) ?? [];
   return { ...cli, url };
 }
+
+type Ask = { text?: string; session?: string; token?: string; headers?: Record<string, string> };
+
+/** Sends a prompt to a session of `sabir serve`. */
+export function ask(url: string, { text = 'hello', session = 's', token, headers }: Ask = {}) {
+  return fetch(`${url}/api/sessions/${session}/chat`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    body: JSON.stringify({
+      id: 'c',
+      messages: [{ id: crypto.randomUUID(), role: 'user', parts: [{ type: 'text', text }] }],
+    }),
+  });
+}
+
+/** The messages of a session, as JSON. */
+export async function historyOf(url: string, session = 's'): Promise<string> {
+  return (await fetch(`${url}/api/sessions/${session}/messages`)).text();
+}

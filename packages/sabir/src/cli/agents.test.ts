@@ -162,7 +162,7 @@ describe('--agent ai-sdk', () => {
     expect(about).toBe(`AI SDK: ${model}`);
     const run = runPrompt(agentFor('s'), 'ahoy');
     await run.done;
-    expect(run.text).toBe('pilot-1 heard: ahoy');
+    expect(run.text).toBe('pilot-1 heard 1 messages, the last: ahoy');
     vi.unstubAllEnvs();
   });
 

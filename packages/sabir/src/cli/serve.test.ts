@@ -8,45 +8,28 @@ import { promisify } from 'node:util';
 import { SignJWT } from 'jose';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
-import { makeFolder, runCli, startServe } from '../../test/cli-process.ts';
+import { ask, makeFolder, runCli, startServe } from '../../test/cli-process.ts';
 import { openSocket } from '../../test/raw-http.ts';
 
 const run = promisify(execFile);
 /** Nothing is kept, and no page is read from the built package. */
 const MEMORY = ['--database', ':memory:', '--no-page'];
 
-type Ask = { text?: string; session?: string; token?: string; headers?: Record<string, string> };
-
-function ask(url: string, { text = 'hello', session = 's', token, headers }: Ask = {}) {
-  return fetch(`${url}/api/sessions/${session}/chat`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      ...headers,
-    },
-    body: JSON.stringify({
-      id: 'c',
-      messages: [{ id: crypto.randomUUID(), role: 'user', parts: [{ type: 'text', text }] }],
-    }),
-  });
-}
-
-async function historyOf(url: string, session = 's'): Promise<string> {
-  return (await fetch(`${url}/api/sessions/${session}/messages`)).text();
-}
-
 /** What a session's socket says first, or with which status or code it is refused. */
 function knock(
   url: string,
-  options: { headers?: Record<string, string>; protocols?: string[]; role?: string },
+  options: { headers?: Record<string, string>; protocols?: string[]; query?: string },
 ) {
-  const { promise, resolve } = Promise.withResolvers<{ role: string } | number>();
-  const address = `${url.replace('http', 'ws')}/api/sessions/${options.role ?? 's'}/ws?role=${options.role ?? 'client'}`;
+  const { promise, resolve } = Promise.withResolvers<object | number>();
+  const { query = 'role=client' } = options;
+  const address = `${url.replace('http', 'ws')}/api/sessions/s/ws?${query}`;
   const socket = new WebSocket(address, options.protocols ?? [], {
     headers: options.headers ?? {},
   });
-  socket.once('message', (frame) => resolve(JSON.parse(String(frame)).data));
+  socket.once('message', (frame) => {
+    const { data, ...event } = JSON.parse(String(frame));
+    resolve({ ...event, ...data });
+  });
   socket.once('unexpected-response', (_, { statusCode = 0 }) => resolve(statusCode));
   socket.once('close', resolve);
   socket.on('error', () => undefined);
@@ -133,10 +116,14 @@ describe('sabir serve', () => {
       role: 'viewer',
     });
     expect(await knock(url, bearer(jwt))).toMatchObject({ role: 'collaborator' });
-    expect(await knock(url, { ...bearer('owner-secret'), role: 'runner' })).toBe(404);
-    expect(await knock(url, { ...bearer('runner-secret'), role: 'runner' })).toHaveProperty(
-      'lastRunnerSeq',
-    );
+    const runner = { query: 'role=runner&runnerId=r' };
+    expect(await knock(url, { ...bearer('owner-secret'), ...runner })).toBe(404);
+    expect(await knock(url, { ...bearer('runner-secret'), ...runner })).toMatchObject({
+      protocol: { name: 'sabir-runner' },
+    });
+    for (const token of ['owner-secret', 'runner-secret']) {
+      expect(await knock(url, { ...bearer(token), query: 'role=gateway' })).toBe(404);
+    }
     expect(await statusOf('runner-secret')).toBe(401);
 
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
@@ -185,45 +172,6 @@ describe('sabir serve', () => {
     expect(absent.stderr).toMatch(
       /^There is no \S+absent\.js\. --agent wants the path of a module\.\n$/,
     );
-  });
-
-  it('lets a running answer end, and has the history when it comes back [CLI-04]', async () => {
-    const cwd = makeFolder();
-    writeFileSync(join(cwd, 'slow.mjs'), SLOW_AGENT);
-    const first = await startServe(['--agent', './slow.mjs', '--no-page'], { cwd });
-    const answer = await ask(first.url);
-    const text = answer.text();
-    await first.says('asked');
-    first.kill('SIGTERM');
-    await first.says('answers that run have 10 seconds to finish');
-    writeFileSync(join(cwd, 'go-on'), '');
-    expect(await text).toContain('the end');
-    expect(await first.code).toBe(0);
-
-    const second = await startServe(['--no-page'], { cwd });
-    const history = await historyOf(second.url);
-    expect(history).toContain('hello');
-    expect(history).toContain('the end');
-  });
-
-  it('ends at once when it is told again', async () => {
-    const cwd = makeFolder();
-    writeFileSync(join(cwd, 'slow.mjs'), SLOW_AGENT);
-    const cases = [
-      ['SIGTERM', 143],
-      ['SIGINT', 130],
-    ] as const;
-    const codes = cases.map(async ([signal]) => {
-      const server = await startServe(['--agent', './slow.mjs', ...MEMORY], { cwd });
-      const answer = ask(server.url).then((response) => response.text());
-      answer.catch(() => undefined);
-      await server.says('asked');
-      server.kill(signal);
-      await server.says('again ends at once');
-      server.kill(signal);
-      return server.code;
-    });
-    expect(await Promise.all(codes)).toEqual(cases.map(([, code]) => code));
   });
 
   it('goes on after a rejection that an agent’s module left unhandled, and logs it without its text', async () => {
@@ -340,20 +288,3 @@ describe('sabir serve', () => {
     expect(await Promise.all(policies)).toEqual([policy, null]);
   });
 });
-
-/** Says that it was asked, and goes on when there is a file `go-on`. */
-const SLOW_AGENT = `
-  import { existsSync, watch } from 'node:fs';
-  export default async (sessionId) => ({
-    name: 'slow',
-    async *prompt({ signal }) {
-      yield { type: 'text-delta', delta: 'the beginning, ' };
-      const { promise, resolve, reject } = Promise.withResolvers();
-      const watcher = watch('.', () => existsSync('go-on') && resolve());
-      signal.addEventListener('abort', () => reject(signal.reason));
-      console.error('asked', sessionId);
-      try { await promise; } finally { watcher.close(); }
-      yield { type: 'text-delta', delta: 'the end' };
-    },
-  });
-`;

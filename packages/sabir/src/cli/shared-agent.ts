@@ -1,4 +1,4 @@
-/** Agents that are made elsewhere, as a session's runner wants them: one each, one prompt at a time. */
+/** Agents that are made elsewhere, as sessions want them: one each, one prompt at a time. */
 import type { Chunk } from '../core/chunks.ts';
 import { toSource } from '../core/until-aborted.ts';
 import { unlessAborted } from '../core/within.ts';
@@ -10,7 +10,7 @@ export function lazyAgent(name: string, make: () => Promise<Agent>): Agent {
   return {
     name,
     get needsHistory() {
-      // A runner says it before the agent is made: too much history is better than too little.
+      // The session asks before the agent is made: too much history is better than too little.
       return made ? (made.needsHistory ?? false) : true;
     },
     async start(where) {

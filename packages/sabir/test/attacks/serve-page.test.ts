@@ -13,21 +13,22 @@ const MARKUP = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</sc
 /** Says markup wherever an agent can say something. */
 const HOSTILE_AGENT = `
   const markup = ${JSON.stringify(MARKUP)};
-  export default () => ({ name: markup, async *prompt({ ask }) {
-    yield { type: 'reasoning', delta: markup };
-    yield { type: 'text', delta: markup + ' **' + markup + '** \`' + markup + '\`' };
-    const call = { callId: markup, toolName: markup, args: { [markup]: markup } };
-    yield { type: 'tool', ...call, status: 'running' };
-    yield { type: 'tool', ...call, status: 'completed', result: markup };
+  export default () => ({ name: markup, async *prompt({ ask, emit }) {
+    yield { type: 'reasoning-delta', delta: markup };
+    yield { type: 'text-delta', delta: markup + ' **' + markup + '** \`' + markup + '\`' };
+    const call = { toolCallId: markup };
+    yield { type: 'tool-input-available', ...call, toolName: markup, input: { [markup]: markup } };
+    yield { type: 'tool-output-available', ...call, output: markup };
     for (const url of ['javascript:window.hacked=1', ' javascript:window.hacked=1', 'data:text/html,' + markup]) {
-      yield { type: 'source', sourceId: url, url, title: 'link ' + markup };
+      yield { type: 'source-url', sourceId: url, url, title: 'link ' + markup };
       yield { type: 'file', url, mediaType: 'text/html' };
     }
-    yield { type: 'data', name: markup, data: { [markup]: markup } };
-    yield { type: 'event', event: { type: 'models', models: markup } };
-    yield { type: 'status', status: 'working', detail: markup };
+    yield { type: 'data-' + markup, data: { [markup]: markup } };
+    yield { type: 'message-metadata', messageMetadata: { [markup]: markup, reason: markup } };
+    emit({ type: 'models', models: markup });
+    emit({ type: markup, data: markup });
     await ask({ questionId: 'q', text: markup, options: [markup, 'Go on'] });
-    yield { type: 'text', delta: 'The end.' };
+    yield { type: 'text-delta', delta: 'The end.' };
     throw new Error(markup);
   } });`;
 

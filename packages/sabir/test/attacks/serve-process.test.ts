@@ -8,8 +8,8 @@ import { makeFolder, runCli, startServe } from '../cli-process.ts';
 
 const NO_PAGE = '--no-page';
 const MEMORY = ['--database', ':memory:', NO_PAGE];
-const ECHO = `export default () => ({ name: 'echo', async *prompt({ content }) {
-  yield { type: 'text', delta: content };
+const ECHO = `export default () => ({ name: 'echo', async *prompt({ text }) {
+  yield { type: 'text-delta', delta: text };
 } });`;
 const JWT_SECRET = 'a secret that is long enough for tests';
 
@@ -208,7 +208,7 @@ describe('sabir data', () => {
     };
     const remove = (user: string) => runCli(['data', 'delete-user', `--user=${user}`], { cwd });
     for (const user of ['%', 'olg_', 'olga', "'"]) {
-      expect((await remove(user)).stdout).toMatch(/^Deleted 1 sessions, 1 turns/);
+      expect((await remove(user)).stdout).toMatch(/^Deleted 1 sessions, 1 prompts/);
     }
     expect(left()).toEqual(['Olga', 'olg', 'olga2', 'ólga', 'o\u0301lga', 'olga ']);
     expect((await remove("x' OR '1'='1")).stdout).toMatch(/^Deleted 0 sessions/);
