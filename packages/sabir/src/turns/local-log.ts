@@ -8,11 +8,12 @@ import {
   TURN_TOO_LARGE,
 } from '../core/errors.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
-import { afterThisTick, monotonicNow, startTimeout } from '../core/timers.ts';
+import { monotonicNow, startTimeout } from '../core/timers.ts';
 import { areClosings } from './chunk-bytes.ts';
 import { closingsOf } from './closings.ts';
 import { CommandQueue } from './command-queue.ts';
 import type { JournaledTurn, TurnJournal } from './journal.ts';
+import { createCommit } from './journal-commit.ts';
 import { createLocalNotes } from './local-notes.ts';
 import {
   bytesOf,
@@ -366,40 +367,3 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
 }
 
 type Adopt = (orphan: OrphanedTurn) => Promise<boolean>;
-
-/** Writes down what all turns of one tick have noted in one step. Rejects where that fails. */
-function createCommit(journal: TurnJournal | undefined) {
-  let due: Promise<void> | undefined;
-  let hasFailed = false;
-
-  function now(write: () => void): void {
-    try {
-      write();
-      hasFailed = false;
-    } catch (cause) {
-      hasFailed = true;
-      throw new SabirError(LOG_FAILED, undefined, { cause });
-    }
-  }
-
-  function commit(): Promise<void> {
-    due ??= new Promise<void>((resolve, reject) => {
-      afterThisTick(() => {
-        due = undefined;
-        try {
-          now(() => journal?.flush());
-          resolve();
-        } catch (error) {
-          reject(error);
-        }
-      });
-    });
-    return due;
-  }
-
-  return Object.assign(commit, {
-    now,
-    /** The last time it was tried. */
-    hasFailed: () => hasFailed,
-  });
-}
