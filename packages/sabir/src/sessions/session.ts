@@ -180,6 +180,10 @@ export class Session {
     return this.#turns.queueReason;
   }
 
+  get hasRunner(): boolean {
+    return this.#runner.isConnected;
+  }
+
   /** A runner, or the agent in this process, can answer. */
   get isRunnerConnected(): boolean {
     return this.#runner.isConnected || this.#options.agent !== undefined;

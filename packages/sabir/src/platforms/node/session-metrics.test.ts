@@ -77,6 +77,8 @@ describe('the metrics of a session server', () => {
     expect(metrics).toMatchObject({
       'sabir_turns_total{outcome="finished"}': 1,
       'sabir_session_turns_total{outcome="finished"}': 1,
+      // The agent is in this process.
+      sabir_session_runners: 0,
       'sabir_event_loop_lag_seconds{quantile="0.99"}': expect.any(Number),
     });
     expect(metrics.sabir_session_stored_bytes).toBeGreaterThan(4_096);

@@ -17,10 +17,8 @@ export function createSessionMetrics(
   }
 
   registry.gauge('sabir_sessions', 'Sessions in memory.', () => sessions().length);
-  registry.gauge('sabir_session_clients', 'Clients on sockets of sessions.', clientCount);
-  sum('sabir_session_runners', 'Runners that are connected.', (one) =>
-    one.isRunnerConnected ? 1 : 0,
-  );
+  registry.gauge('sabir_session_clients', 'V2 clients on sockets of sessions.', clientCount);
+  sum('sabir_session_runners', 'Runners that are connected.', (one) => (one.hasRunner ? 1 : 0));
   sum('sabir_session_queued_prompts', 'Prompts that wait in line.', (one) => one.queue.size);
   sum('sabir_session_running_turns', 'Turns that run in sessions.', (one) => (one.running ? 1 : 0));
   registry.gauge('sabir_session_stored_bytes', 'What the session store holds.', () =>
@@ -30,7 +28,7 @@ export function createSessionMetrics(
     turns: registry.counter(
       'sabir_session_turns_total',
       'Turns of sessions that ended, by outcome.',
-      [{ outcome: 'finished' }, { outcome: 'stopped' }, { outcome: 'failed' }],
+      [{ outcome: 'finished' }, { outcome: 'stopped' }, { outcome: 'failed' }, { outcome: 'lost' }],
     ),
     storageErrors: registry.counter(
       'sabir_session_storage_errors_total',
