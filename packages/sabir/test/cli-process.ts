@@ -1,4 +1,4 @@
-/** The command `sabir` as a process of its own, as somebody would start it. */
+/** The command `sabir` as a process of its own, as a user would start it. */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ export function makeFolder(): string {
   return folder;
 }
 
-/** What the environment of whoever runs the tests says is not for the command under test. */
+/** Only what the test sets: variables of the test's own process must not reach the command. */
 function toEnvironment(env: Record<string, string>): NodeJS.ProcessEnv {
   const { PATH, HOME } = process.env;
   return { PATH, HOME, ...env };

@@ -33,7 +33,7 @@ const ROLES: Record<string, 'viewer' | 'collaborator' | 'owner'> = {
   olga: 'owner',
 };
 
-/** The user is the bearer token; everybody is a collaborator, but for Vera and Olga. */
+/** The user is the bearer token; all are collaborators, but for Vera and Olga. */
 export async function startSessionChain({ agent, port = 0, ...options }: ChainOptions) {
   const { runner, isKept, ...given } = options;
   const store = given.store ?? memorySessionStore();
@@ -84,7 +84,7 @@ export function saidBefore(id: string, text: string): StoredMessage {
 
 export type ChainClient = Awaited<ReturnType<typeof joinSession>>;
 
-/** Somebody on a session's socket. */
+/** A V2 client on a session's socket. */
 export async function joinSession(
   { url }: { url: string },
   { user = 'ann', sessionId = 's', query = '', headers = {} as Record<string, string> } = {},

@@ -13,7 +13,7 @@ function load(options: Partial<AgentOptions> & { agent: string }) {
   return loadAgent({ model: undefined, directory: cwd, ...options, cwd });
 }
 
-/** The module of somebody's own agent, in a folder of its own. */
+/** The module of a user's own agent, in a folder of its own. */
 function writeModule(text: string) {
   const cwd = makeFolder();
   writeFileSync(join(cwd, 'agent.mjs'), text);
@@ -26,7 +26,7 @@ async function start(agent: Agent): Promise<void> {
 }
 
 describe('an agent that is a module', () => {
-  it('may be made for each session, with what the command was told', async () => {
+  it('may be made for each session, with the flags of the command', async () => {
     const module = writeModule(`
       export default async (sessionId, { model }) => ({
         name: 'own',
@@ -63,14 +63,14 @@ describe('an agent that is a module', () => {
     `);
     const { agentFor } = await load(module);
     const made = agentFor('s1');
-    // Whoever asks early is given the history: it may be wanted.
+    // Before the agent is made, it may need the history.
     expect(made.needsHistory).toBe(true);
     await expect(start(made)).rejects.toThrow('The tide is out.');
     await start(made);
     expect(made.needsHistory).toBe(false);
   });
 
-  it('that makes no agent says so to whoever asks', async () => {
+  it('that makes no agent fails the prompt with a sentence that says so', async () => {
     const { agentFor } = await load(writeModule('export default () => 1;'));
     await expect(start(agentFor('s'))).rejects.toThrow('made no agent');
   });
@@ -80,7 +80,7 @@ describe('an agent that is a module', () => {
     ['export default { prompt() {} };', 'agent.mjs exports no agent.'],
     ["import 'not-there';", 'agent.mjs could not be loaded.\nError: Cannot find package'],
     ["throw new Error('No chart.');", 'agent.mjs could not be loaded.\nError: No chart.'],
-  ])('is told what is wrong with %j', async (text, sentence) => {
+  ])('is refused with a sentence that says what is wrong: %j', async (text, sentence) => {
     await expect(load(writeModule(text))).rejects.toThrow(sentence);
   });
 

@@ -63,7 +63,7 @@ describe.skipIf(!findChromium())(
       expect(await second.page.getByRole('alert').textContent()).toContain('ran aground');
     });
 
-    it('goes on with a running answer after a reload, and stops it for everybody', async () => {
+    it('goes on with a running answer after a reload, and stops it in all windows', async () => {
       const server = await startServe(['--database', ':memory:']);
       const first = await openPage(`${server.url}/`);
       await first.ask('the long story');

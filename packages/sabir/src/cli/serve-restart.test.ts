@@ -119,7 +119,7 @@ describe('sabir serve', () => {
     },
   );
 
-  it('ends at once when it is told again', async () => {
+  it('ends at once at the second signal', async () => {
     const cwd = makeFolder();
     writeFileSync(join(cwd, 'slow.mjs'), SLOW_AGENT);
     const cases = [

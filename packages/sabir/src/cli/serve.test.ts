@@ -38,7 +38,7 @@ function knock(
 }
 
 describe('the command sabir', () => {
-  it('helps, tells its version, and says what it does not know [CLI-03]', async () => {
+  it('prints help and its version, and names an unknown command or flag [CLI-03]', async () => {
     const [help, serveHelp, alsoHelp, version, unknown, flag] = await Promise.all([
       runCli([]),
       runCli(['serve', '--help']),
@@ -131,7 +131,7 @@ describe('sabir serve', () => {
     expect((await fetch(`${url}/metrics`, bearer('owner-secret'))).status).toBe(200);
   });
 
-  it('lets no page of somebody else in, where it asks for no token', async () => {
+  it('refuses pages of other sites where it asks for no token', async () => {
     const { url } = await startServe(MEMORY);
     const host = new URL(url).host;
     const evil = { origin: 'http://evil.example' };

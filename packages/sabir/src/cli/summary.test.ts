@@ -24,7 +24,7 @@ function summarize(options: Partial<SummaryOptions> = {}): string {
 }
 
 describe('the summary', () => {
-  it('tells what is served, and where', () => {
+  it('says what is served, and where', () => {
     const lines = summarize({ agent: 'OpenCode in /srv', model: 'a/b' }).split('\n');
     for (const words of [
       `Page       ${URL}/`,
@@ -103,7 +103,7 @@ describe('the log', () => {
     return lines;
   };
 
-  it('tells from its level up', () => {
+  it('writes lines from its level up', () => {
     expect(write('info')).toEqual([
       '1970-01-01T00:00:00.000Z info turn began sessionId="s 1"',
       '1970-01-01T00:00:00.000Z warn slow ms=5',

@@ -73,7 +73,7 @@ describe.skipIf(!findChromium())(
       expect(await page.locator('main img, main script').count()).toBe(0);
     });
 
-    it('is shown in no frame of another site, and tells no other site its address', async () => {
+    it('is shown in no frame of another site, and sends its address to no other site', async () => {
       const server = await startServe(['--database', ':memory:', '--token', 'olga=s3cret']);
       const referers: (string | undefined)[] = [];
       const elsewhere = createServer(({ url, headers }, response) => {

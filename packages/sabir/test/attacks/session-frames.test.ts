@@ -171,7 +171,7 @@ describe('an upgrade', () => {
     );
   });
 
-  it('with frames right behind it is heard in order, but not before it was let in', async () => {
+  it('with frames right behind it has them read in order, and not before it is accepted', async () => {
     const prompt = { type: 'prompt', content: 'x', turnId: 'early' };
     const frame = toFrame(TEXT, Buffer.from(JSON.stringify(prompt)));
     const chain = await start();

@@ -305,7 +305,7 @@ describe('an answer of a gateway', () => {
   });
 
   it.each([
-    ['nobody, on the connection of a collaborator', undefined],
+    ['no person, on the connection of a collaborator', undefined],
     ['a collaborator', { userId: 'olga', role: 'collaborator' }],
     ['a role that there is not', { userId: 'olga', role: 'king' }],
     ['a list of roles', { userId: 'olga', role: ['owner'] }],

@@ -16,7 +16,7 @@ const start = (options: Partial<ChainOptions> = {}) =>
 const asked = (user: string) => ({ authorization: `Bearer ${user}` });
 
 describe('a viewer', () => {
-  it('who reads nothing and sends pongs that nobody asked for is disconnected', async () => {
+  it('who reads nothing and sends pongs without being asked is disconnected', async () => {
     const chain = await start({ timing: { pingMs: 40 } });
     for (let n = 0; n < 12; n++)
       chain.store.open('s').addMessage(saidBefore(`m${n}`, 'x'.repeat(900_000)));

@@ -175,7 +175,7 @@ describe('a runner', () => {
     expect(runner.of('ack').filter(({ seq }) => Number(seq) > 9)).toEqual([]);
   });
 
-  it('that goes on with a turn that has ended changes nothing of it, and is told to forget the frames', async () => {
+  it('that goes on with a turn that has ended changes nothing of it, and its frames are confirmed', async () => {
     const { chain, ann, runner, turnId = '', finish } = await startHostileTurn();
     await finish();
     const ended = await chain.store.log.get(turnId);
@@ -187,7 +187,7 @@ describe('a runner', () => {
     expect(ann.text()).toBe('');
   });
 
-  it('that was stopped shows nobody what it still says, and the next prompt is answered', async () => {
+  it('that was stopped and goes on talking reaches no client, and the next prompt is answered', async () => {
     const { ann, runner, turnId, say } = await startHostileTurn();
     say(text('Half '));
     await ann.until(({ type }) => type === 'message.part.text-delta');

@@ -77,7 +77,7 @@ describe('a runner', () => {
     },
   );
 
-  it('sends its own events to everybody in the session', async () => {
+  it('sends its own events to all clients of its session, and to no other', async () => {
     const { chain, ann, runner } = await startHostileTurn();
     const bob = await joinSession(chain, { user: 'bob' });
     const elsewhere = await joinSession(chain, { user: 'bob', sessionId: 'other' });

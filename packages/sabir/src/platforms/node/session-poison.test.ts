@@ -69,7 +69,7 @@ describe('a session with many large messages', () => {
   it.each([
     ['in memory', memorySessionStore],
     ['in a file', inFile],
-  ])('tells a viewer no more than fits, and loads no more: %s', async (_, create) => {
+  ])('sends a viewer no more messages than fit, and loads no more: %s', async (_, create) => {
     const store = create();
     poison(store);
     const chain = await start({ store, limits: { initBytes: INIT_BYTES } });
@@ -185,7 +185,7 @@ describe('a turn of many bytes', () => {
     await vera.until(({ type }) => type === 'pong');
     expect(seqsOf(vera)).toEqual(seqsOf(ann));
     expect(vera.text('t')).toHaveLength(15 * MB);
-    // In order: what was said later is told later.
+    // In order: the answer to the later message comes later.
     expect(vera.events.at(-1)).toEqual({ type: 'pong' });
   });
 

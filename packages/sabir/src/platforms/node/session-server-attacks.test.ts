@@ -99,7 +99,7 @@ describe('signing in', () => {
   });
 
   it.each(['end', 'destroy', 'resetAndDestroy'] as const)(
-    'is nobody’s when the client is gone by then (%s)',
+    'that ends after the client has gone opens no session (%s)',
     async (leave) => {
       const { authenticate, asked, open } = createGate();
       const timing = { lingerMs: 20 };
@@ -108,7 +108,7 @@ describe('signing in', () => {
       await asked;
       socket[leave]();
       await once(socket, leave === 'end' ? 'finish' : 'close');
-      // By the time somebody else is in, the server has heard of it.
+      // When another client is in, the server has noticed it.
       const ann = await joinSession(chain, { sessionId: 'another' });
       open();
       ann.send({ type: 'ping' });
@@ -118,7 +118,7 @@ describe('signing in', () => {
     },
   );
 
-  it('that has expired: what is said after that is not heard', async () => {
+  it('that has expired: the server ignores what the client sends after that', async () => {
     const expiresAt = Date.now() + 200;
     const chain = await startSessionChain({
       agent: scriptedAgent(),
@@ -130,7 +130,7 @@ describe('signing in', () => {
     const goodbye = Buffer.from([0x03, 0xe8]);
     const closed = once(socket, 'close');
     socket.write(toFrame(1, Buffer.from(JSON.stringify(prompt))));
-    // It is heard in order: when this is answered, the prompt has been there.
+    // Frames are read in order: when this one is answered, the prompt was read.
     socket.write(toFrame(8, goodbye));
     await closed;
     expect(chain.store.open('s').promptInfo('messageId', 'late')).toBeUndefined();
@@ -146,7 +146,7 @@ describe('signing in', () => {
 });
 
 describe('what is very large', () => {
-  it('in a prompt locks nobody out', async () => {
+  it('in a prompt closes no client’s socket', async () => {
     const chain = await startSessionChain({ agent: scriptedAgent({ needsHistory: true }) });
     const ann = await joinSession(chain);
     const url = `data:image/png;base64,${'A'.repeat(9_000_000)}`;
@@ -155,8 +155,8 @@ describe('what is very large', () => {
     await ann.until(({ type, turnId }) => type === 'message.finalize' && turnId === 't1');
     const bob = await joinSession(chain, { user: 'bob' });
     ann.send({ type: 'prompt', content: 'text', turnId: 't2' });
-    for (const somebody of [ann, bob]) {
-      await somebody.until(({ type, turnId }) => type === 'message.finalize' && turnId === 't2');
+    for (const client of [ann, bob]) {
+      await client.until(({ type, turnId }) => type === 'message.finalize' && turnId === 't2');
     }
     expect(chain.sessions.clientCount).toBe(2);
   });

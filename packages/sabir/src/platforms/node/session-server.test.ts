@@ -92,7 +92,7 @@ describe('a session server on Node', () => {
     expect(ann.text('t2')).toBe('Hello, world!');
   });
 
-  it('tells an agent’s errors in words for people, and goes on', async () => {
+  it('shows an agent’s error in words for people, and answers the next prompt', async () => {
     const chain = await startSessionChain({ agent: scriptedAgent() });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'failhalf', turnId: 't1' });
@@ -140,7 +140,7 @@ describe('a session server on Node', () => {
     );
   });
 
-  it('lets a session go when nobody is in it, and its runner with it', async () => {
+  it('closes a session that has no clients any more, and its runner with it', async () => {
     const chain = await startSessionChain({ agent: scriptedAgent(), timing: { lingerMs: 20 } });
     const ann = await joinSession(chain);
     ann.send({ type: 'prompt', content: 'text' });
@@ -171,7 +171,7 @@ describe('a session server on Node', () => {
     expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'end_turn' }]);
   });
 
-  describe('lets nobody in', () => {
+  describe('refuses a socket', () => {
     const open = (url: string, headers: Record<string, string>, protocols: string[] = []) =>
       new Promise<{ status: number; body: unknown; protocol?: string }>((resolve) => {
         const socket = new WebSocket(url, protocols, { headers });
@@ -222,7 +222,7 @@ describe('a session server on Node', () => {
       expect(chain.sessions.sessions.size).toBe(0);
     });
 
-    it('but a browser’s page with its token as a protocol', async () => {
+    it('but not of a page that sends its token as a protocol', async () => {
       const chain = await startSessionChain({ agent: scriptedAgent() });
       const url = `${chain.url.replace('http', 'ws')}/api/sessions/s/ws`;
       const own = { origin: chain.url };
@@ -232,7 +232,7 @@ describe('a session server on Node', () => {
       });
     });
 
-    it('and nobody stays in whose sign-in has expired', async () => {
+    it('when the sign-in of its user expires: it is closed with 4401', async () => {
       const chain = await startSessionChain({
         agent: scriptedAgent(),
         authenticate: () => ({ id: 'ann', expiresAt: Date.now() + 50 }),
