@@ -1,4 +1,3 @@
-import type { AuditEvent } from '../core/audit.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import type { Logger } from '../core/translator.ts';
@@ -152,8 +151,6 @@ export type SessionOptions = {
   limits?: Partial<SessionLimits>;
   /** A prompt waits, and there is neither an agent nor a runner. */
   onRunnerWanted?(): void;
-  /** A user has prompted, stopped, answered or withdrawn, or was refused. */
-  onAudit?(event: Omit<AuditEvent, 'at'>): void;
   /** Something was refused because of this limit. */
   onLimit?(limit: keyof SessionLimits): void;
   /** What a person is shown of the agent's own errors. */

@@ -1,4 +1,3 @@
-import type { AuditEvent } from '../core/audit.ts';
 import { isObject } from '../core/loose.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
 import { startTimeout, type Timer } from '../core/timers.ts';
@@ -34,7 +33,6 @@ export type SessionsOptions = {
   /** A session left the memory: no connection uses it, and nothing runs. */
   onSessionClosed?(sessionId: string): void;
   onNotice?(notice: SessionNotice, session: Session): void;
-  onAudit?(event: Omit<AuditEvent, 'at'>): void;
   onLimit?(limit: keyof SessionLimits): void;
   onStorageError?(): void;
   errorText?: (error: unknown) => string;

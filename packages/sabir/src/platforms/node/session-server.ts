@@ -135,8 +135,11 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     const { sessionId } = session;
     const known = doors.get(sessionId);
     if (known) return known;
-    const shared = { onAudit: audit, onLimit: refused, ...(logger && { logger }) };
-    const made = { v2: new V2Sockets(session, shared), links: new SessionLinks(session, shared) };
+    const logging = logger && { logger };
+    const made = {
+      v2: new V2Sockets(session, { onAudit: audit, onLimit: refused, ...logging }),
+      links: new SessionLinks(session, { ...logging }),
+    };
     doors.set(sessionId, made);
     return made;
   }

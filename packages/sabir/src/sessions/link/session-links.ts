@@ -1,4 +1,3 @@
-import type { AuditEvent } from '../../core/audit.ts';
 import { LOG_FAILED, SabirError } from '../../core/errors.ts';
 import { NO_LONGER_NEEDED } from '../../core/no-longer-needed.ts';
 import type { Role } from '../../core/roles.ts';
@@ -6,7 +5,7 @@ import type { Channel, Logger } from '../../core/translator.ts';
 import type { User } from '../../turns/upstream.ts';
 import { systemClock } from '../clock.ts';
 import { nameOf } from '../guard.ts';
-import type { Clock, SessionLimits, SessionSocket, SocketEvents } from '../options.ts';
+import type { Clock, SessionSocket, SocketEvents } from '../options.ts';
 import { parseFrame } from '../parse-frame.ts';
 import { sessionKeyOf, toUIMessage } from '../records.ts';
 import type { Session } from '../session.ts';
@@ -18,8 +17,6 @@ export type GatewayInfo = { user: User; role: Role };
 
 export type SessionLinksOptions = {
   clock?: Clock;
-  onAudit?(event: Omit<AuditEvent, 'at'>): void;
-  onLimit?(limit: keyof SessionLimits): void;
   logger?: Logger;
 };
 
