@@ -80,7 +80,7 @@ describe('who a restored turn runs as', () => {
     expect(opened).toContainEqual({ id: 'carl' });
     expect((await carl.answer('a', true)).status).toBe(202);
     await sse.ended;
-    expect(finished).toEqual([{ id: 'carl' }]);
+    await vi.waitFor(() => expect(finished).toEqual([{ id: 'carl' }]));
   });
 
   it('is the visitor as they are now, if they are who asked', async () => {

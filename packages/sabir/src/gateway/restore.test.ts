@@ -58,7 +58,7 @@ describe('a turn that waits when its process ends', () => {
     expect((await carl.answer('a', { approved: true })).status).toBe(202);
     await watching.ended;
     expect(watching.text()).toBe('Done: a true.');
-    expect(finished).toMatchObject([{ id: message.id }]);
+    await vi.waitFor(() => expect(finished).toMatchObject([{ id: message.id }]));
     expect(agent.turns).toMatchObject([
       {
         isRestored: true,

@@ -309,11 +309,15 @@ describe('close', () => {
 });
 
 describe('createChatGateway', () => {
-  it.each(['upstream', 'authenticate', 'access'])('says that it needs %s', (name) => {
+  it.each([
+    ['upstream', 'upstream or sessions'],
+    ['authenticate', 'authenticate'],
+    ['access', 'access'],
+  ])('says without %s that it needs %s', (name, needed) => {
     const whole = { upstream: echo, authenticate: () => null, access: () => null };
     const options = { ...whole, [name]: undefined } as unknown as ChatGatewayOptions;
     expect(() => createChatGateway(options)).toThrow(
-      new TypeError(`createChatGateway needs ${name}.`),
+      new TypeError(`createChatGateway needs ${needed}.`),
     );
   });
 

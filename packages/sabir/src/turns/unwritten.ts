@@ -32,7 +32,8 @@ export function createUnwritten(options: UnwrittenOptions) {
   let { lastSeq } = options;
   let chunks: Chunk[] = [];
   let bytes = 0;
-  /** The position that was last appended with. */
+  /** Where the agent was with the last of them; and with the last that were appended. */
+  let position: number | undefined;
   let mark: number | undefined;
   let isScheduled = false;
   let isWriting = false;
@@ -50,7 +51,6 @@ export function createUnwritten(options: UnwrittenOptions) {
     chunks = [];
     bytes = 0;
     writingSince = steadyNow();
-    const position = options.position();
     if (position !== undefined) mark = position;
     try {
       writer.append(batch, position).then(onWritten, onError);
@@ -93,7 +93,9 @@ export function createUnwritten(options: UnwrittenOptions) {
     get writtenAt() {
       return writingSince;
     },
+    /** Throws where `position` does, which is the agent's code. */
     add(added: readonly Chunk[]): void {
+      position = options.position();
       // Of exactly their number: an array that grows makes room for sixteen.
       if (chunks.length === 0) chunks = added.slice();
       else for (const chunk of added) chunks.push(chunk);
