@@ -17,13 +17,13 @@ import {
   type FinishedTurn,
 } from '../src/gateway/index.ts';
 import { serve } from '../src/platforms/node/serve.ts';
-import type { Agent, AgentPrompt } from '../src/sessions/index.ts';
-import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
+import { type Agent, type AgentPrompt, sessionServerUpstream } from '../src/sessions/index.ts';
 import type { LooseDelta } from '../src/turns/agent.ts';
 import type { TurnLog } from '../src/turns/log.ts';
 import { type RedisTurnLogOptions, redisTurnLog } from '../src/turns/redis/index.ts';
 import type { Upstream, User } from '../src/turns/upstream.ts';
 import { createLogSpy, createUser, eventually } from './gateway-client.ts';
+import { admitGateway, gatewayToken } from './link-rig.ts';
 import {
   type ClientName,
   createClient,
@@ -52,8 +52,6 @@ export type FleetOptions = {
   gateway?: Partial<ChatGatewayOptions>;
   /** More of it, by the upstream that it would have. */
   gatewayWith?: (upstream: Upstream) => Partial<ChatGatewayOptions>;
-  /** The agent's questions are told as approvals as well. */
-  approvals?: boolean;
 };
 
 let fleets = 0;
@@ -70,9 +68,9 @@ export function useRedis(): () => RedisServer {
 
 /** Gateways A, B, C and so on, which are gone when the test is over. */
 export async function startFleet(redis: RedisServer, options: FleetOptions = {}) {
-  const { count = 3, agent, chain: ofChain = {}, approvals = false } = options;
+  const { count = 3, agent, chain: ofChain = {} } = options;
   const prefix = `fleet ${++fleets}`;
-  const chain = agent && (await startSessionChain({ agent, ...ofChain }));
+  const chain = agent && (await startSessionChain({ agent, admitGateway, ...ofChain }));
   const finishes: Finish[] = [];
   const boxes: GatewayBox[] = [];
 
@@ -81,13 +79,7 @@ export async function startFleet(redis: RedisServer, options: FleetOptions = {})
     const agentPipe = chain && (await openPipe(chain.port));
     const upstream = options.upstream
       ? options.upstream(name)
-      : agentOpsUpstream({
-          url: agentPipe?.url ?? '',
-          WebSocket,
-          token: ({ id }) => id,
-          isSessionServer: true,
-          approvals,
-        });
+      : sessionServerUpstream({ url: agentPipe?.url ?? '', WebSocket, token: gatewayToken });
     const box = await openBox({ name, upstream, agentPipe, redis, prefix, options, finishes });
     boxes.push(box);
     return box;
@@ -277,6 +269,12 @@ export function createLedAgent() {
 function createRun(prompt: AgentPrompt) {
   const queue: Said[] = [];
   let isOver = false;
+  let isAborted = false;
+  prompt.signal.addEventListener('abort', () => {
+    // A turn that has ended lets its signal go as well.
+    isAborted = !isOver;
+    wake();
+  });
   let wake: () => void = () => undefined;
   const say = (...chunks: Said[]) => {
     queue.push(...chunks);
@@ -291,14 +289,14 @@ function createRun(prompt: AgentPrompt) {
       isOver = true;
       wake();
     },
+    /** It was stopped before it had said all. */
     get isAborted() {
-      return prompt.signal.aborted;
+      return isAborted;
     },
     async *chunks(): AsyncGenerator<Said> {
-      prompt.signal.addEventListener('abort', () => wake());
       for (;;) {
         for (let next = queue.shift(); next; next = queue.shift()) yield next;
-        if (isOver || prompt.signal.aborted) return;
+        if (isOver || isAborted) return;
         await new Promise<void>((resolve) => {
           wake = resolve;
         });

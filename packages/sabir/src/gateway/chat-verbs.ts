@@ -138,10 +138,11 @@ export function createChatVerbs(options: ChatVerbsOptions) {
           turnId,
           messageId: turn.messageId,
           encoder: open(turn).encoder,
+          isResuming,
           keepAliveMs,
           expiresAt,
           async toViewer() {
-            const begun = await log.get(turnId);
+            const begun = place.sessions ? await log.get(turnId) : turn;
             return begun && toViewer(begun);
           },
           onDeparture,

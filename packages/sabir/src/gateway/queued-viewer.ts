@@ -22,10 +22,12 @@ type QueuedViewerOptions = {
   turnId: string;
   messageId: string;
   encoder: WireEncoder;
+  /** It knows cursors and comes back by itself: a stream that ends early needs no error. */
+  isResuming: boolean;
   keepAliveMs: number;
   expiresAt?: number | undefined;
   /** The viewer of the turn, once it has begun; undefined if the log has no such turn. */
-  toViewer(): Promise<Viewer | undefined>;
+  toViewer(): Viewer | undefined | Promise<Viewer | undefined>;
   /** Runs once, unless the turn's viewer has taken over. */
   onDeparture(how: Departure): void;
 };
@@ -40,25 +42,34 @@ const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
 export class QueuedViewer implements ByteSource {
   #options: QueuedViewerOptions;
   #sink: ByteSink | undefined;
+  /** The last bytes of one that was over before it was opened. */
+  #unsent: Bytes | undefined;
   #viewer: Viewer | undefined;
   #isReady = false;
   #isOver = false;
   #shown: number | undefined;
-  #unsubscribe: (() => void) | undefined;
+  #unsubscribe: () => void;
   #keepAlive: Timer | undefined;
   #expiry: Timer | undefined;
 
+  /** Follows from now on: a log that retains nothing would forget a turn that ends before the stream is opened. */
   constructor(options: QueuedViewerOptions) {
     this.#options = options;
+    this.#unsubscribe = options.queue.subscribe(() => this.#show());
+    void this.#follow();
   }
 
   open(sink: ByteSink): void {
     this.#sink = sink;
-    if (this.#isOver) {
-      sink.end();
+    if (this.#viewer) {
+      this.#viewer.open(sink);
       return;
     }
-    const { queue, keepAliveMs, expiresAt } = this.#options;
+    if (this.#isOver) {
+      sink.end(this.#unsent);
+      return;
+    }
+    const { keepAliveMs, expiresAt } = this.#options;
     if (keepAliveMs > 0 && keepAliveMs < Infinity) {
       this.#keepAlive = startTimer(keepAliveMs, () => {
         if (this.#isReady) this.#write(KEEP_ALIVE);
@@ -67,9 +78,7 @@ export class QueuedViewer implements ByteSource {
     if (expiresAt !== undefined) {
       this.#expiry = startTimeout(expiresAt - Date.now(), () => this.letGo(SIGN_IN_EXPIRED));
     }
-    this.#unsubscribe = queue.subscribe(() => this.#show());
     this.#show();
-    void this.#follow();
   }
 
   resume(): void {
@@ -86,10 +95,15 @@ export class QueuedViewer implements ByteSource {
   letGo(why: ErrorKind): void {
     this.#viewer?.letGo(why);
     if (this.#viewer || this.#isOver) return;
-    const { encoder, messageId } = this.#options;
+    const { encoder, messageId, isResuming } = this.#options;
     const structure: Chunk[] = this.#shown === undefined ? [] : [{ type: 'start', messageId }];
-    this.#sink?.end(encoder.farewell(why, { after: 0, structure }));
-    this.#depart('let-go');
+    this.#end(isResuming ? undefined : encoder.farewell(why, { after: 0, structure }), 'let-go');
+  }
+
+  #end(bytes: Bytes | undefined, how: Departure): void {
+    if (this.#sink) this.#sink.end(bytes);
+    else this.#unsent = bytes;
+    this.#depart(how);
   }
 
   #write(bytes: Bytes): void {
@@ -100,20 +114,13 @@ export class QueuedViewer implements ByteSource {
   #encode(chunks: Chunk[]): Bytes {
     const { encoder, turnId } = this.#options;
     const cursor = new TextEncoder().encode(`id: ${turnId}:0\n`);
-    const pieces = chunks.flatMap((chunk) => [cursor, encoder.encode([{ seq: 0, chunk }])]);
-    const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const piece of pieces) {
-      bytes.set(piece, at);
-      at += piece.length;
-    }
-    return bytes;
+    return concat(chunks.flatMap((chunk) => [cursor, encoder.encode([{ seq: 0, chunk }])]));
   }
 
   #show(): void {
     const { queue, messageId } = this.#options;
     const position = queue.position();
-    if (this.#isOver || this.#viewer || position === this.#shown) return;
+    if (!this.#sink || this.#isOver || this.#viewer || position === this.#shown) return;
     const opening: Chunk[] = this.#shown === undefined ? [{ type: 'start', messageId }] : [];
     if (position === 0 && this.#shown === undefined) return;
     this.#shown = position;
@@ -125,7 +132,7 @@ export class QueuedViewer implements ByteSource {
   async #follow(): Promise<void> {
     const hasBegun = await this.#options.queue.whenBegun().catch(() => undefined);
     if (this.#isOver) return;
-    const viewer = hasBegun ? await this.#options.toViewer().catch(() => undefined) : undefined;
+    const viewer = hasBegun ? await this.#toViewer() : undefined;
     if (this.#isOver) {
       viewer?.cancel();
       return;
@@ -141,8 +148,17 @@ export class QueuedViewer implements ByteSource {
     }
     this.#stop();
     this.#viewer = viewer;
-    viewer.open(this.#sink as ByteSink);
+    if (this.#sink) viewer.open(this.#sink);
     if (this.#isReady) viewer.resume();
+  }
+
+  async #toViewer(): Promise<Viewer | undefined> {
+    try {
+      return await this.#options.toViewer();
+    } catch {
+      // The log could not say whether it has the turn.
+      return undefined;
+    }
   }
 
   /** A withdrawn prompt has no turn in the log: its stream ends as a stopped one does. */
@@ -152,13 +168,12 @@ export class QueuedViewer implements ByteSource {
     const opening: Chunk[] = isShown ? [{ type: 'start', messageId }] : [];
     const data = { position: 0, status: 'withdrawn' };
     const queue: Chunk[] = isShown ? [{ type: 'data-queue', id: 'queue', data }] : [];
-    this.#write(this.#encode([...queue, ...closingsOf(opening, messageId, WITHDRAWN)]));
-    this.#sink?.end(encoder.end());
-    this.#depart('ended');
+    const closings = this.#encode([...queue, ...closingsOf(opening, messageId, WITHDRAWN)]);
+    this.#end(concat([closings, encoder.end()]), 'ended');
   }
 
   #stop(): void {
-    this.#unsubscribe?.();
+    this.#unsubscribe();
     this.#keepAlive?.clear();
     this.#expiry?.clear();
   }
@@ -169,4 +184,14 @@ export class QueuedViewer implements ByteSource {
     this.#stop();
     this.#options.onDeparture(how);
   }
+}
+
+function concat(pieces: Uint8Array[]): Bytes {
+  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }

@@ -513,12 +513,13 @@ export function createTurnRunner(options: TurnRunnerOptions) {
       return isHere ? found : undefined;
     },
     queuedIn,
-    /** Where a turn waits that has not begun; undefined once it has. */
+    /** Where a turn waits, or may come to wait, that has not begun; undefined once it has. */
     queueOf(turn: TurnInfo, place: Place): QueueWatch | undefined {
       const host = hostOf(place);
       if (host) return turn.lastSeq === 0 && !turn.outcome ? host.queueOf(turn, place) : undefined;
-      const here = live.get(turn.turnId)?.turn;
-      return here?.isQueued && turn.lastSeq === 0 ? here.queue : undefined;
+      // Whether it waits is known only when its upstream has been reached.
+      const { queue } = live.get(turn.turnId)?.turn ?? {};
+      return turn.lastSeq === 0 && !queue?.hasBegun ? queue : undefined;
     },
     /** Stops a turn, or withdraws its prompt if it waits. False if neither could be done. */
     async stop(turn: TurnInfo, place: Place, reason: string): Promise<boolean> {

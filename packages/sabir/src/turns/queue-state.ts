@@ -9,6 +9,9 @@ export function createQueueState(position: () => number) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+    get hasBegun() {
+      return hasLeft;
+    },
     whenBegun: () => begun.promise,
     /** The position has changed. */
     change(): void {

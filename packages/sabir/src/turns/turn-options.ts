@@ -80,6 +80,7 @@ export interface Turn {
   readonly isQueued: boolean;
   /** Where its prompt waits, as far as its agent says. */
   readonly queue: {
+    readonly hasBegun: boolean;
     position(): number;
     subscribe(listener: () => void): () => void;
     /** Settles when the turn says something, or has ended. */
