@@ -246,6 +246,19 @@ describe('a runner', () => {
     expect(performance.now() - began).toBeLessThan(5_000);
   });
 
+  it('that sends frames and does not read their confirmations is disconnected', async () => {
+    const limits = { runnerFrameBytes: 200_000 };
+    const { ann, runner } = await startHostileTurn({ limits });
+    runner.socket.pause();
+    // The confirmation of a frame names its turn.
+    const turnId = 'x'.repeat(100_000);
+    const flood = setInterval(() => runner.chunks(turnId, 1, []), 1);
+    onTestFinished(() => clearInterval(flood));
+    await ann.until(
+      ({ type, data }) => type === 'status' && Object(data).runnerConnected === false,
+    );
+  });
+
   it('of another session is refused by an admitRunner that checks the session', async () => {
     const chain = await startSessionChain({
       agent: scriptedAgent(),

@@ -88,7 +88,7 @@ export type SocketTiming = {
 
 export type SocketLimits = {
   /**
-   * A frame of a runner.
+   * A frame of a runner. A runner or a gateway that goes on sending while as much waits for it unread is disconnected.
    * @default 64_000_000
    */
   runnerFrameBytes: number;

@@ -90,6 +90,8 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
   const viewerSockets = createSocketServer(limits.viewerMessageBytes);
   const writerSockets = createSocketServer(limits.promptBytes);
   const runnerSockets = createSocketServer(limits.runnerFrameBytes);
+  /** A runner or a gateway that writes and does not read: each frame may have an answer. */
+  const unreadBytes = limits.runnerFrameBytes;
   const openSockets = createSocketCounts(limits);
   const users = createConnectedUsers({
     access: (user, sessionId) =>
@@ -216,7 +218,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
     const join = (session: Session, socket: WebSocket, release: () => void) => {
       const info = runnerId === undefined ? {} : { runnerId };
       const events = session.connectRunner(toSessionSocket(socket, upgrade.raw), info);
-      watchSocket(socket, withClose(events, release), timing);
+      watchSocket(socket, withClose(events, release), { pingMs: timing.pingMs, unreadBytes });
     };
     accept(upgrade, sessionId, runnerSockets, join, 'runner');
   }
@@ -227,6 +229,7 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       const events = doorsOf(session).links.connect(sessionSocket, gateway);
       watchSocket(socket, withClose(events, release), {
         pingMs: timing.pingMs,
+        unreadBytes,
         onTooLarge: () => refused('promptBytes'),
       });
     });

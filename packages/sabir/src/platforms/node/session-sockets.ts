@@ -40,6 +40,8 @@ const CLOSE_MS = 2_000;
 
 type WatchOptions = {
   pingMs: number;
+  /** How much may wait to leave when another message comes. @default any amount */
+  unreadBytes?: number;
   /** Takes one message or ping: false if there were too many, and the socket is being closed. */
   allow?(): boolean;
   /** A message was longer than the socket may receive. */
@@ -50,7 +52,7 @@ type WatchOptions = {
 export function watchSocket(
   socket: WebSocket,
   { message, close }: SocketEvents,
-  { pingMs, allow = () => true, onTooLarge }: WatchOptions,
+  { pingMs, unreadBytes = Infinity, allow = () => true, onTooLarge }: WatchOptions,
 ): void {
   let isAlive = true;
   let challenge = '';
@@ -69,6 +71,7 @@ export function watchSocket(
   socket.on('message', (data) => {
     // A client that only writes does not keep in memory what waits for it.
     if (socket.bufferedAmount === 0) isAlive = true;
+    if (socket.bufferedAmount > unreadBytes) socket.terminate();
     // Whom we have let go may still be talking.
     if (socket.readyState === socket.OPEN && allow()) message(String(data));
   });
