@@ -33,7 +33,7 @@ const NO_RESULT = 'The tool gave no result.';
  * Calls that would break this do nothing. Chunks collect until `take()`. What is here is what every
  * source needs; `accumulator.ts` has the rest, so that a bundle pays for it only where it is used.
  */
-export function createAccumulatorCore(messageId: string) {
+export function createAccumulatorCore(messageId: string, mintPrefix = `${messageId}-call-`) {
   let chunks: Chunk[] = [];
   let isStarted = false;
   let isEnded = false;
@@ -46,7 +46,6 @@ export function createAccumulatorCore(messageId: string) {
   const openTools = new Map<string, OpenTool>();
   const answered = new Set<string>();
   // Carries the message id, so that a call id is unique between messages too.
-  const mintPrefix = `${messageId}-call-`;
 
   function json(value: unknown): unknown {
     const safe = toJsonSafe(value);
@@ -68,28 +67,16 @@ export function createAccumulatorCore(messageId: string) {
     else chunks = [chunk];
   }
 
-  /** A source may name a call as another accumulator of the same message did: that is not ours. */
-  function isMinted(toolCallId: string): boolean {
-    return (
-      toolCallId.startsWith(mintPrefix) && Number(toolCallId.slice(mintPrefix.length)) <= minted
-    );
-  }
-
   function isKnown(toolCallId: string): boolean {
-    return openTools.has(toolCallId) || answered.has(toolCallId) || isMinted(toolCallId);
-  }
-
-  function mint(): string {
-    let toolCallId: string;
-    do toolCallId = `${mintPrefix}${++minted}`;
-    while (openTools.has(toolCallId) || answered.has(toolCallId));
-    return toolCallId;
+    return (
+      openTools.has(toolCallId) || answered.has(toolCallId) || toolCallId.startsWith(mintPrefix)
+    );
   }
 
   function answer(toolCallId: string, chunk: Chunk): void {
     openTools.delete(toolCallId);
     // A minted id never comes again, so that a long turn does not have to remember it.
-    if (!isMinted(toolCallId)) answered.add(toolCallId);
+    if (!toolCallId.startsWith(mintPrefix)) answered.add(toolCallId);
     write(chunk);
   }
 
@@ -175,7 +162,7 @@ export function createAccumulatorCore(messageId: string) {
       input: unknown,
       flags: ToolCallOptions = {},
     ): string {
-      const toolCallId = givenId ?? mint();
+      const toolCallId = givenId ?? `${mintPrefix}${++minted}`;
       const open = openTools.get(toolCallId);
       const isTaken = open ? open.phase !== 'input' : givenId !== undefined && isKnown(givenId);
       if (isTaken || isEnded) return toolCallId;

@@ -207,8 +207,8 @@ describe('createMessageAccumulator', () => {
     expect(accumulator.take()).toEqual([]);
   });
 
-  it('takes a call id that another accumulator of the same message minted, once, and mints another', () => {
-    const accumulator = createMessageAccumulator('m');
+  it('takes a call id that another accumulator of the same message minted, once, under a prefix of its own', () => {
+    const accumulator = createMessageAccumulator('m', 'own-');
     accumulator.toolInput('m-call-1', 'search', {});
     accumulator.toolOutput('m-call-1', 1);
     expect(types(accumulator.take())).toEqual([
@@ -218,7 +218,7 @@ describe('createMessageAccumulator', () => {
     ]);
     accumulator.toolInput('m-call-1', 'search', {});
     expect(accumulator.take()).toEqual([]);
-    expect(accumulator.toolInput(undefined, 'search', {})).toBe('m-call-2');
+    expect(accumulator.toolInput(undefined, 'search', {})).toBe('own-1');
   });
 
   it('remembers that an id of the source was answered', () => {

@@ -9,9 +9,12 @@ import type {
 
 export type MessageAccumulator = ReturnType<typeof createMessageAccumulator>;
 
-/** The state machine with every verb: the core, streamed inputs, progress, approvals, sources, files. */
-export function createMessageAccumulator(messageId: string) {
-  const { accumulator: core, internals } = createAccumulatorCore(messageId);
+/**
+ * The state machine with every verb: the core, streamed inputs, progress, approvals, sources, files. A source's own call ids
+ * must not begin with `mintPrefix`, which calls without an id get.
+ */
+export function createMessageAccumulator(messageId: string, mintPrefix?: string) {
+  const { accumulator: core, internals } = createAccumulatorCore(messageId, mintPrefix);
   const { openTools, isKnown, answer, write, json } = internals;
   const approvals = new Set<string>();
 

@@ -7,9 +7,12 @@ import { type Asked, createQuestions, toAsked } from './questions.ts';
 type QuestionPart = Extract<MessagePart, { type: 'question' }>;
 export type TurnMessage = ReturnType<typeof createTurnMessage>;
 
+/** Every call has an id, perhaps one that an accumulator minted for the same message elsewhere: none is minted here. */
+const NOT_MINTED = '\0';
+
 /** The message of a turn: what owns its calls, its questions and its other parts, put together. */
 export function createTurnMessage(messageId: string, hasAnswers: boolean) {
-  const accumulator = createMessageAccumulator(messageId);
+  const accumulator = createMessageAccumulator(messageId, NOT_MINTED);
   const questions = createQuestions(accumulator, () => calls, hasAnswers);
   // The arguments of a call do not go on in another step.
   const parts = createMessageParts(accumulator, () => calls.completeInputs());
