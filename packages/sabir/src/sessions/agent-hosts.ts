@@ -20,7 +20,11 @@ export interface AgentHost {
 export type AgentHosts = ReturnType<typeof createAgentHosts>;
 
 type AgentHostsOptions = {
-  runner: AgentHost & { readonly isConnected: boolean; readonly isPresent: boolean };
+  runner: AgentHost & {
+    readonly isConnected: boolean;
+    readonly isPresent: boolean;
+    ended(turnId: string): void;
+  };
   /** The agent in this process, made when it is first needed; undefined where only runners answer. */
   local?: () => AgentHost;
   /** The runner that a turn was given to, if it was given to one. */
@@ -69,6 +73,7 @@ export function createAgentHosts({ runner, local, runnerOf, onWanted }: AgentHos
       return chosen().needsHistory;
     },
     call,
+    ended: (turnId: string) => runner.ended(turnId),
     /** Called when a prompt can be taken that could not be before. */
     onReady: (): void => undefined,
     /** Called when the runner has gone. */

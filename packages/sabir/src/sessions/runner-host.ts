@@ -88,8 +88,8 @@ export function createRunnerHost(options: RunnerHostOptions) {
   let hello: Hello | undefined;
   let isLeaving = false;
   let run: Run | undefined;
-  /** The turn of which frames have come that are not in the log. */
-  let unwritten: string | undefined;
+  /** The last frame that has come and is not in the log, of a turn that this process does not run. */
+  let unwritten: { turnId: string; seq: number } | undefined;
   let callOff: (() => void) | undefined;
 
   /** That of the connection, or of the turn that runs, where they speak the same. */
@@ -187,6 +187,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
       written(seq) {
         current.written = seq;
         send(dialect.toAck?.(turnId, seq));
+        if (unwritten?.turnId === turnId && unwritten.seq <= seq) unwritten = undefined;
       },
       stop() {
         if (current.isStopping || run !== current) return;
@@ -206,7 +207,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
       release() {
         current.isReleased = true;
         if (run !== current) return;
-        unwritten = turnId;
+        if (current.position > current.written) unwritten = { turnId, seq: current.position };
         // A runner that names its turns queues by itself. Another one has to end first what it was told to stop.
         const mustEnd = dialect.mustEndFirst && current.isStopping && socket !== undefined;
         if (mustEnd) wait(timing.abortMs, finish);
@@ -228,7 +229,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
   /** A turn was taken over, and its runner may be here. */
   function meet(current: Run): void {
     if (run !== current || !hello) return;
-    const isBehind = unwritten === current.prompt.turnId && current.dialect.saysHello;
+    const isBehind = unwritten?.turnId === current.prompt.turnId && current.dialect.saysHello;
     if (!isBehind) {
       resume(current);
       return;
@@ -307,7 +308,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
     if (run && (turnId === undefined || turnId === run.prompt.turnId)) {
       takeEvents(run, said, isLarge);
     } else if (turnId !== undefined && seq !== undefined) {
-      if (options.isOpen(turnId)) unwritten = turnId;
+      if (options.isOpen(turnId)) unwritten = { turnId, seq };
       // The session has ended that turn: the runner need not keep the frame.
       else send(dialect?.toAck?.(turnId, seq));
     }
@@ -326,6 +327,8 @@ export function createRunnerHost(options: RunnerHostOptions) {
     }
     // A deployed runner does not say hello when it comes back.
     if (!isHint) stopWaiting();
+    // Before its events: the log keeps them with their position.
+    if (seq !== undefined) current.position = seq;
     for (const event of events) {
       if (run !== current || current.isReleased) break;
       if (isLarge && isLargerThan(limits.eventBytes, event)) {
@@ -336,7 +339,6 @@ export function createRunnerHost(options: RunnerHostOptions) {
       }
       current.sink.event(event);
     }
-    if (seq !== undefined) current.position = seq;
   }
 
   function skip(type: string): void {
@@ -349,6 +351,8 @@ export function createRunnerHost(options: RunnerHostOptions) {
     /** It takes prompts, though it may be busy. */
     readonly isPresent: boolean;
     connect(next: SessionSocket, id: string | undefined): SocketEvents;
+    /** The turn has ended: the runner need not keep what is not in the log. */
+    ended(turnId: string): void;
     close(code: number, reason: string): void;
   } = {
     get isConnected() {
@@ -390,6 +394,11 @@ export function createRunnerHost(options: RunnerHostOptions) {
           if (socket === next) guard(lose);
         },
       };
+    },
+    ended(turnId) {
+      if (unwritten?.turnId !== turnId) return;
+      send(dialect?.toAck?.(turnId, unwritten.seq));
+      unwritten = undefined;
     },
     close(code, reason) {
       stopWaiting();

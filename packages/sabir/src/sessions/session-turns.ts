@@ -5,27 +5,23 @@ import {
   SERVER_RESTARTED,
   SHUTTING_DOWN,
 } from '../core/errors.ts';
-import type { Channel, Logger } from '../core/translator.ts';
+import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { closingsOf } from '../turns/closings.ts';
-import type { OrphanedTurn, TurnLog, TurnWriter } from '../turns/log.ts';
+import type { OrphanedTurn, TurnInfo, TurnLog, TurnWriter } from '../turns/log.ts';
+import { isFence } from '../turns/log-errors.ts';
 import { readWritten, toMessage } from '../turns/read-written.ts';
 import { runTurn } from '../turns/turn.ts';
 import type { FinishedTurn, TakenOver, Turn } from '../turns/turn-options.ts';
-import type { Prompt, User } from '../turns/upstream.ts';
+import type { User } from '../turns/upstream.ts';
 import type { AgentHosts } from './agent-hosts.ts';
 import { type Guard, nameOf } from './guard.ts';
 import { limitWriter } from './limited-writer.ts';
 import type { Clock, SessionLimits, SessionNotice, SessionTiming } from './options.ts';
 import { authorOf, createPromptQueue, type QueuedPrompt } from './prompt-queue.ts';
-import {
-  channelKeyOf,
-  sessionKeyOf,
-  toStoredAnswer,
-  toUIMessage,
-  toUserMessage,
-} from './records.ts';
+import { toUserMessage } from './records.ts';
 import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
+import { createStoredTurns } from './stored-turns.ts';
 
 export type SessionTurnsOptions = {
   sessionId: string;
@@ -42,14 +38,17 @@ export type SessionTurnsOptions = {
   logger: Logger | undefined;
 };
 
-/** What the log keeps with a turn, so that its session finds it again. */
-export type SessionOrigin = { session: string; promptId: string };
+/** The turn that runs. */
+type Current = {
+  readonly prompt: PromptInfo;
+  readonly user: User;
+  /** From when the log has begun the turn. */
+  writer?: TurnWriter;
+  /** While this process runs the turn. */
+  turn?: Turn;
+};
 
-/** The turn that runs. Until the log has begun it, `turn` is undefined. */
-type Current = { readonly prompt: PromptInfo; readonly user: User; turn?: Turn };
-
-const PROMPT_ALONE = { historyMessages: 0, historyBytes: 0 };
-const STORAGE_RETRY_MS = 1_000;
+const RETRY_MS = 1_000;
 /** How long `close` waits for a turn to be handed over or ended. */
 const LAST_WORDS_MS = 1_000;
 
@@ -63,21 +62,28 @@ export class SessionTurns {
   #current: Current | undefined;
   /** By turn id: settles when a turn has begun, or never will. */
   #begun = new Map<string, PromiseWithResolvers<boolean>>();
-  /** Ends of turns that the storage refused, to be stored before the next turn begins. */
+  /** Ends of turns that may not be stored, to be stored before the next turn begins. */
   #unstored: (() => void)[] = [];
+  #stored;
   #callOffWait: (() => void) | undefined;
   #callOffRetry: (() => void) | undefined;
+  /** There was something to do, and subscribers do not know that it is done. */
+  #isBusy = false;
   #isClosed = false;
 
   constructor(options: SessionTurnsOptions) {
     this.#options = options;
     const { storage } = options;
+    this.#stored = createStoredTurns(options);
     this.queue = createPromptQueue(storage);
     const running = storage.openPrompts().filter(({ status }) => status === 'running');
     // A crash may leave one at most; of more than one only the latest can go on.
     const latest = running.pop();
-    for (const prompt of running) this.#storeBroken(prompt);
+    for (const prompt of running) {
+      this.#storeLater(prompt, this.#stored.toBroken(prompt, SERVER_RESTARTED));
+    }
     if (latest) this.#current = { prompt: latest, user: authorOf(latest) };
+    this.#isBusy = !this.isIdle;
     options.hosts.onReady = () => this.next();
     options.hosts.onLost = () => {
       if (this.#callOffWait) options.hosts.call();
@@ -90,7 +96,7 @@ export class SessionTurns {
   }
 
   get isIdle(): boolean {
-    return !this.#current && this.queue.size === 0;
+    return !this.#current && this.queue.size === 0 && this.#unstored.length === 0;
   }
 
   /** Why the first in the queue waits. */
@@ -110,6 +116,7 @@ export class SessionTurns {
 
   add(prompt: StoredPrompt, user: User): void {
     const queued = this.queue.add(prompt, user);
+    this.#isBusy = true;
     this.next();
     if (this.queue.positionOf(queued) === 0) return;
     queued.isAnnounced = true;
@@ -126,14 +133,18 @@ export class SessionTurns {
     this.#stopWaiting();
     notify({ type: 'withdrawn', prompt: queued });
     this.next();
-    if (this.isIdle) notify({ type: 'idle' });
   }
 
   /** Takes the next prompt out of the queue, if there is an agent for it. What cannot be stored is tried again. */
   next(): void {
-    if (this.#options.guard(() => this.#takeNext())) return;
+    const { guard, clock, notify } = this.#options;
+    const isDone = guard(() => this.#takeNext());
     this.#callOffRetry?.();
-    this.#callOffRetry = this.#options.clock.after(STORAGE_RETRY_MS, () => this.next());
+    if (this.#isClosed) return;
+    if (!isDone) this.#callOffRetry = clock.after(RETRY_MS, () => this.next());
+    if (!this.isIdle || !this.#isBusy) return;
+    this.#isBusy = false;
+    notify({ type: 'idle' });
   }
 
   #takeNext(): void {
@@ -192,65 +203,55 @@ export class SessionTurns {
   /** With a `failure`, the turn ends with it before any agent is asked. */
   async #begin(current: Current, failure?: ErrorKind): Promise<void> {
     const { log, clock, logger, sessionId } = this.#options;
-    const { turnId } = current.prompt;
+    const { prompt } = current;
+    if (!this.#isOpen(current)) return;
     try {
-      const begun = await log.begin(this.#toBeginning(current.prompt));
-      // If an earlier try has begun it, the log offers its writer when the lease has run out.
-      if (!('writer' in begun)) return;
-      if (failure) await this.#callOff(begun.writer, current, failure);
-      else this.#run(current, begun.writer);
-    } catch (error) {
-      logger?.error?.('a turn could not be begun', { sessionId, turnId, error: nameOf(error) });
-      if (await this.#isTaken(current.prompt)) this.#giveUp(current);
-      else if (!this.#isClosed) {
-        clock.after(STORAGE_RETRY_MS, () => void this.#begin(current, failure));
+      if (!current.writer) {
+        const begun = await log.begin(this.#stored.toBeginning(prompt));
+        if (!('writer' in begun)) return this.#watch(current);
+        current.writer = begun.writer;
       }
+      if (failure) await this.#callOff(current.writer, current, failure);
+      else if (this.#isOpen(current)) this.#run(current, current.writer);
+    } catch (error) {
+      const { turnId } = prompt;
+      logger?.error?.('a turn could not be begun', { sessionId, turnId, error: nameOf(error) });
+      if (isFence(error)) this.#watch(current);
+      else if (await this.#isTaken(prompt)) this.#giveUp(current);
+      else clock.after(RETRY_MS, () => void this.#begin(current, failure));
     }
+  }
+
+  /** It is the turn that runs, and this process does not run it yet. */
+  #isOpen(current: Current): boolean {
+    return this.#current === current && !current.turn && !this.#isClosed;
   }
 
   /** A gateway has named its turn with the id of a turn of another conversation. */
   async #isTaken(prompt: PromptInfo): Promise<boolean> {
     const known = await this.#options.log.get(prompt.turnId).catch(() => undefined);
-    const { sessionId, chatId } = this.#toBeginning(prompt);
+    const { sessionId, chatId } = this.#stored.toBeginning(prompt);
     return known !== undefined && (known.sessionId !== sessionId || known.chatId !== chatId);
   }
 
   #giveUp(current: Current): void {
-    const { prompt } = current;
-    this.#options.guard(() => {
-      const finished = this.#storeBroken(prompt, LOG_FAILED);
-      this.#settleBegun(prompt.turnId, true);
-      this.#end(current, finished);
-    });
-  }
-
-  #toBeginning({ promptId, turnId, messageId, ...channel }: PromptInfo) {
-    const { sessionId } = this.#options;
-    const origin: SessionOrigin = { session: sessionId, promptId };
-    const chatId = channelKeyOf(channel);
-    return {
-      sessionId: sessionKeyOf(sessionId),
-      chatId,
-      turnId,
-      requestId: promptId,
-      messageId,
-      origin,
-    };
+    this.#settleBegun(current.prompt.turnId, true);
+    this.#end(current, this.#stored.toBroken(current.prompt, LOG_FAILED));
   }
 
   #run(current: Current, writer: TurnWriter, takenOver?: TakenOver): void {
     const { log, hosts, timing, limits, storage, notify, logger, onLimit } = this.#options;
-    const { prompt } = current;
+    const { prompt, user } = current;
     const turn = runTurn({
       log,
       writer: limitWriter(writer, { limits, storedBytes: storage.bytes(), onLimit }),
-      prompt: this.#toPrompt(current),
+      prompt: this.#stored.toPrompt(prompt, user, hosts.needsHistory),
       takenOver,
       isKept: true,
       open: async () => ({ session: hosts.session, release: () => undefined }),
       timing: { ...timing, connectMs: Infinity },
       queueBytes: limits.turnBytes,
-      store: (finished) => this.#storeEnd(prompt, finished),
+      store: (finished) => this.#stored.storeEnd(prompt, finished),
       onFinish: (finished) => this.#end(current, finished),
       onTaken: () => this.#leave(current),
       logger,
@@ -260,71 +261,34 @@ export class SessionTurns {
     this.#settleBegun(prompt.turnId, true);
   }
 
-  #toPrompt({ prompt: info, user }: Current): Prompt {
-    const { sessionId, storage, hosts, limits, errorText } = this.#options;
-    const { promptId, turnId, messageId, channelType, channelId, traceparent } = info;
-    const { text, attachments, body } = storage.prompt(promptId) as StoredPrompt;
-    const channel: Channel = { channelType, channelId };
-    const chatId = channelKeyOf(channel);
-    return {
-      sessionId,
-      chatId,
-      chatKey: JSON.stringify([sessionKeyOf(sessionId), chatId]),
-      turnId,
-      messageId,
-      promptId,
-      user,
-      text,
-      attachments,
-      body,
-      channel,
-      messages: this.#historyOf(promptId, channel, hosts.needsHistory ? limits : PROMPT_ALONE),
-      ...(traceparent !== undefined && { traceparent }),
-      ...(errorText && { errorText }),
-    };
+  #end(current: Current, finished: FinishedTurn): void {
+    if (this.#current !== current) return;
+    this.#current = undefined;
+    const { prompt } = current;
+    const { outcome, message, usage } = finished;
+    const { hosts, notify } = this.#options;
+    this.#storeLater(prompt, finished);
+    hosts.ended(prompt.turnId);
+    notify({ type: 'ended', prompt, outcome, message, ...(usage && { usage }) });
+    this.next();
   }
 
-  /** What was said in the channel, the prompt last, as far as it fits. */
-  #historyOf(
-    promptId: string,
-    channel: Channel,
-    { historyMessages: limit, historyBytes: maxBytes }: typeof PROMPT_ALONE,
-  ) {
-    const { storage } = this.#options;
-    const before = storage.messages({ channel, before: promptId, limit, maxBytes });
-    const prompt = storage.prompt(promptId) as StoredPrompt;
-    return [...before, toUserMessage(prompt, prompt.askedAt)].map(toUIMessage);
-  }
-
-  #storeEnd(prompt: PromptInfo, { message, outcome }: FinishedTurn): void {
-    const { storage, clock } = this.#options;
-    const endedAt = clock.now();
-    const error = outcome.status === 'failed' ? outcome.message : undefined;
-    storage.transaction(() => {
-      storage.addMessage(toStoredAnswer(message, prompt, outcome));
-      const ended = { status: 'ended', endedAt, outcome: outcome.status } as const;
-      storage.updatePrompt(prompt.promptId, { ...ended, ...(error !== undefined && { error }) });
+  /** The log has the end; the storage may not, where they are on two databases. */
+  #storeLater(prompt: PromptInfo, finished: FinishedTurn): void {
+    this.#unstored.push(() => {
+      if (!this.#stored.isEnded(prompt)) this.#stored.storeEnd(prompt, finished);
     });
   }
 
-  #end(current: Current, finished: FinishedTurn): void {
-    const { outcome, message, usage } = finished;
-    if (this.#current !== current) return;
-    this.#current = undefined;
-    const { notify, storage } = this.#options;
-    const { prompt } = current;
-    // The log has the end, and the storage does not: they are not on one database.
-    const isStored = storage.promptInfo('promptId', prompt.promptId)?.status === 'ended';
-    if (!isStored) this.#unstored.push(() => this.#storeEnd(prompt, finished));
-    notify({ type: 'ended', prompt, outcome, message, ...(usage && { usage }) });
-    if (this.#isClosed) return;
-    this.next();
-    if (this.isIdle) notify({ type: 'idle' });
-  }
-
-  /** The log could not store the turn's end, and offers the turn again. */
+  /** The log could not store the turn's end, or has given the turn to another writer. */
   #leave(current: Current): void {
     delete current.turn;
+    this.#watch(current);
+  }
+
+  /** Looks again in a while after a turn that the log may offer to `adopt`, or end. */
+  #watch(current: Current): void {
+    this.#options.clock.after(RETRY_MS, () => void this.#look(current));
   }
 
   /** Ends a turn that no agent was asked for. */
@@ -332,62 +296,63 @@ export class SessionTurns {
     const { prompt } = current;
     const { messageId, turnId } = prompt;
     const outcome = { status: 'failed', code: kind.code, message: kind.userMessage } as const;
-    const closings = closingsOf([], messageId, outcome);
+    const { log, notify } = this.#options;
+    const known = await log.get(turnId);
+    const written = await readWritten(log, turnId, known?.lastSeq ?? 0);
+    // None where an earlier try has written them.
+    const closings = closingsOf(written, messageId, outcome);
     await writer.append(closings);
-    this.#options.notify({ type: 'begun', prompt });
+    notify({ type: 'begun', prompt });
     this.#settleBegun(turnId, true);
-    const { sessionId, chatId } = this.#toBeginning(prompt);
-    const finished = {
-      message: toMessage(closings, messageId),
-      outcome,
-      sessionId,
-      chatId,
-      turnId,
-    };
-    await writer.close(outcome, () => this.#storeEnd(prompt, finished));
+    const broken = this.#stored.toBroken(prompt, kind);
+    const finished = { ...broken, message: toMessage([...written, ...closings], messageId) };
+    await writer.close(outcome, () => this.#stored.storeEnd(prompt, finished));
     this.#end(current, finished);
   }
 
-  /** Of a process that ended. A turn that the log still has comes to `adopt`. */
+  /** Of a process that ended. */
   async recover(): Promise<void> {
-    const current = this.#current;
-    if (!current || current.turn) {
-      this.next();
-      return;
+    this.next();
+    if (this.#current) await this.#look(this.#current);
+  }
+
+  /** A turn that the log still has comes to `adopt`. */
+  async #look(current: Current): Promise<void> {
+    if (!this.#isOpen(current)) return;
+    const { log, logger, sessionId } = this.#options;
+    const { prompt } = current;
+    const { turnId } = prompt;
+    try {
+      const known = await log.get(turnId);
+      const ended = known?.outcome && (await this.#readEnd(known));
+      if (!this.#isOpen(current)) return;
+      if (ended) this.#end(current, ended);
+      else if (known) this.#watch(current);
+      else {
+        // The process may have ended before the log had begun it: no agent has the prompt.
+        const isNew = log.outlivesProcess && !current.writer && !this.#stored.isGiven(prompt);
+        delete current.writer;
+        await this.#begin(current, isNew ? undefined : SERVER_RESTARTED);
+      }
+    } catch (error) {
+      logger?.error?.('a turn could not be read', { sessionId, turnId, error: nameOf(error) });
+      this.#watch(current);
     }
-    const { log } = this.#options;
-    const known = await log.get(current.prompt.turnId);
-    if (known?.outcome) {
-      // Its message was not stored: log and storage are two databases, and the process ended in between.
-      const { turnId, messageId } = current.prompt;
-      const message = toMessage(await readWritten(log, turnId, known.lastSeq), messageId);
-      const { sessionId, chatId, outcome } = known;
-      const finished = { message, outcome, sessionId, chatId, turnId };
-      this.#storeEnd(current.prompt, finished);
-      this.#end(current, finished);
-    } else if (!known && log.outlivesProcess) await this.#begin(current);
-    else if (!known) {
-      this.#end(current, this.#storeBroken(current.prompt));
-    }
+  }
+
+  async #readEnd({ turnId, messageId, lastSeq, ...turn }: TurnInfo): Promise<FinishedTurn> {
+    const { sessionId, chatId, outcome } = turn;
+    const message = toMessage(await readWritten(this.#options.log, turnId, lastSeq), messageId);
+    return { message, outcome: outcome ?? { status: 'lost' }, sessionId, chatId, turnId };
   }
 
   /** A turn of this session whose writer is gone, with this prompt. */
   adopt({ turn, mark, writer }: OrphanedTurn, promptId: string): boolean {
     const current = this.#current;
-    if (current?.prompt.promptId !== promptId || current.turn || this.#isClosed) return false;
+    if (current?.prompt.promptId !== promptId || !this.#isOpen(current)) return false;
     this.#run(current, writer, { lastSeq: turn.lastSeq, mark, canAttach: true });
+    current.writer = writer;
     return true;
-  }
-
-  /** Nothing can go on with it: its message says so. */
-  #storeBroken(prompt: PromptInfo, kind = SERVER_RESTARTED): FinishedTurn {
-    const { code, userMessage } = kind;
-    const outcome = { status: 'failed', code, message: userMessage } as const;
-    const { sessionId, chatId, turnId, messageId } = this.#toBeginning(prompt);
-    const message = toMessage(closingsOf([], messageId, outcome), messageId);
-    const finished = { message, outcome, sessionId, chatId, turnId };
-    this.#storeEnd(prompt, finished);
-    return finished;
   }
 
   #settleBegun(turnId: string, hasBegun: boolean): void {
@@ -409,11 +374,10 @@ export class SessionTurns {
   }
 
   /** An agent in this process ends with it. */
-  #isAtRunner({ promptId }: PromptInfo): boolean {
-    const { storage, guard } = this.#options;
+  #isAtRunner(prompt: PromptInfo): boolean {
     let isAtRunner = false;
-    guard(() => {
-      isAtRunner = storage.promptInfo('promptId', promptId)?.runnerId !== undefined;
+    this.#options.guard(() => {
+      isAtRunner = this.#stored.isGiven(prompt);
     });
     return isAtRunner;
   }

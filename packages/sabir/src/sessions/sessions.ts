@@ -14,8 +14,8 @@ import {
   type SessionTiming,
 } from './options.ts';
 import { Session } from './session.ts';
-import type { SessionOrigin } from './session-turns.ts';
 import type { SessionStore } from './storage.ts';
+import type { SessionOrigin } from './stored-turns.ts';
 import { watchStore } from './watched-store.ts';
 
 export type SessionsOptions = {

@@ -305,6 +305,8 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       if (journal) {
         const { turnId, startedAt } = turn.info;
         journal.begin({ ...info, origin: info.origin, turnId, startedAt });
+        // A turn that is not written down must not be offered, however long that takes.
+        turn.leaseEnd = Infinity;
         try {
           await commit();
         } catch (error) {
@@ -312,6 +314,9 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
           turns.discard(turn);
           throw error;
         }
+        turn.leaseEnd = elapsed() + leaseMs;
+        turn.leaseTimer?.clear();
+        if (!turn.isEnded) watchLease(turn);
       }
       return { writer };
     },

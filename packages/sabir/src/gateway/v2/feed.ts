@@ -48,6 +48,7 @@ export function createFeed(options: FeedOptions) {
   const ready = Promise.withResolvers<void>();
   let position = 0;
   let isBegun = false;
+  let isDone = false;
 
   function send(seq: number, event: V2Event): void {
     const numbered = withSeq(event, seq);
@@ -95,6 +96,7 @@ export function createFeed(options: FeedOptions) {
   }
 
   const done = followToEnd().then(() => {
+    isDone = true;
     ready.resolve();
     if (!reading.signal.aborted) options.onEnd();
   });
@@ -103,6 +105,10 @@ export function createFeed(options: FeedOptions) {
     prompt,
     channel,
     done,
+    /** The log has nothing more of the turn. */
+    get isDone() {
+      return isDone;
+    },
     /** Settles when everything is read that the log had when this began. */
     ready: ready.promise,
     /** The number of the last chunk that clients have. */

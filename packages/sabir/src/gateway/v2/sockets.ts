@@ -218,6 +218,8 @@ export class V2Sockets {
         clients.broadcastIn({ type: 'message', data: toMessage(notice.message) }, notice.message);
         break;
       case 'begun':
+        // The log may have lost the turn, and begun it anew.
+        if (this.#feed?.isDone) this.#feed = undefined;
         this.#ensureFeed();
         break;
       case 'ended': {
