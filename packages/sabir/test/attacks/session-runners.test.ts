@@ -233,7 +233,7 @@ describe('a runner', () => {
     const chain = await startSessionChain({
       agent: scriptedAgent(),
       onRunnerWanted: () => undefined,
-      timing: { pingMs: 50, runnerGraceMs: 50 },
+      timing: { pingMs: 1_000, runnerGraceMs: 50 },
     });
     const runner = await connectRunner(chain);
     runner.socket.pause();
