@@ -74,6 +74,6 @@ export function createPeople({ storage, clock, notify }: PeopleOptions) {
   };
 }
 
-export function toConnectedUser({ id, name }: User): ConnectedUser {
+function toConnectedUser({ id, name }: User): ConnectedUser {
   return typeof name === 'string' ? { id, name } : { id };
 }

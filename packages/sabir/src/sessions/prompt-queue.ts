@@ -12,8 +12,6 @@ export type QueuedPrompt = PromptInfo & {
   isAnnounced: boolean;
 };
 
-export type PromptQueue = ReturnType<typeof createPromptQueue>;
-
 const EXCERPT_LENGTH = 500;
 
 /** The prompts that wait, in the order they came; as the storage has them. */

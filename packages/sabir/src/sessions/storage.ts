@@ -64,7 +64,7 @@ export type Participant = {
   lastSeenAt: number;
 };
 
-export type LatestMessages = {
+type LatestMessages = {
   /** @default all channels */
   channel?: Channel;
   /** Only those before this message. */

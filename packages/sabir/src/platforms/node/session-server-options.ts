@@ -13,7 +13,7 @@ import type { TurnLog } from '../../turns/log.ts';
 import type { User } from '../../turns/upstream.ts';
 
 /** Who has come, and what they may do. */
-export type AdmittedUser = { user: User; role: Role };
+type AdmittedUser = { user: User; role: Role };
 
 export type SessionServerOptions = {
   /** Where sessions are kept: `sqliteSessionStore({ file })`, or `memorySessionStore()`. */

@@ -11,7 +11,7 @@ export const QUESTION_TOOL = 'question';
 const RUNS_WITH_THE_AGENT: ToolCallOptions = { providerExecuted: true };
 
 /** How far a call is: begun, its input known, over. It never goes back. */
-export const BEGUN = 1;
+const BEGUN = 1;
 export const CALLED = 2;
 export const OVER = 3;
 const STAGES: Readonly<Record<string, number>> = {
@@ -31,7 +31,7 @@ type Call = {
 type InputPiece = { callId: string; toolName?: string; delta: string };
 export type Calls = ReturnType<typeof createCalls>;
 
-export function stageOf({ status, args }: Pick<ToolCallState, 'status' | 'args'>): number {
+function stageOf({ status, args }: Pick<ToolCallState, 'status' | 'args'>): number {
   // What runs without arguments is only about to.
   return status === 'running' && args == null ? BEGUN : (STAGES[status] ?? BEGUN);
 }

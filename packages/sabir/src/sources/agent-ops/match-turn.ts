@@ -10,11 +10,11 @@ import {
   statusKindOf,
 } from './event-shapes.ts';
 import type { EventOf, Place, SessionMessage, SessionStatus, TurnEventType } from './events.ts';
+import type { Match } from './match.ts';
 import type { AgentOpsOptions } from './options.ts';
 import { OtherTurns } from './other-turns.ts';
 import { type AskingEvent, placeOfQuestion } from './questions.ts';
 import { type ExpectedPrompt, SentPrompt } from './sent-prompt.ts';
-import type { Match } from './turn-matcher.ts';
 
 type Abandoned = { prompt: SentPrompt; wantsStop: boolean };
 /** Without parts, which have a common rule. */

@@ -11,13 +11,13 @@ import type {
   User,
 } from '../../turns/upstream.ts';
 import { isAboutEnd, isUnnamedEnd } from './is-about-end.ts';
+import type { Match } from './match.ts';
 import { createTurnMatcher } from './match-turn.ts';
 import { NamedTimers } from './named-timers.ts';
 import { ABORTED, WITHDRAWN } from './outcomes.ts';
 import type { Socket, SocketListener } from './socket.ts';
 import { refusalOf, toAnswer, toPromptMessage } from './to-server.ts';
 import { createTurnTranslator } from './translate-turn.ts';
-import type { Match } from './turn-matcher.ts';
 
 export type SessionOptions = {
   channel: Channel;

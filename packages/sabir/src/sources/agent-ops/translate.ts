@@ -1,9 +1,9 @@
 import type { Translator } from '../../core/translator.ts';
 import type { AgentOpsEvent } from './events.ts';
+import type { Match } from './match.ts';
 import { createTurnMatcher } from './match-turn.ts';
 import type { AgentOpsOptions } from './options.ts';
 import { createTurnTranslator } from './translate-turn.ts';
-import type { Match } from './turn-matcher.ts';
 
 export interface AgentOpsTranslator extends Translator<AgentOpsEvent> {
   /** Our prompt waits in the session, for its turn or its runner: silence is no sign of a failure. */

@@ -6,7 +6,7 @@ import type { Channel } from '../../core/translator.ts';
 import type { EventOf, MessagePart, Place } from '../../sources/agent-ops/events.ts';
 
 /** `turnId` is V2's word for the id of the answer's message, `promptId` for the id of the prompt's message. */
-export type OfTurn = { turnId: string; promptId?: string } & Partial<Channel>;
+type OfTurn = { turnId: string; promptId?: string } & Partial<Channel>;
 
 type V2Type =
   | 'message.create'

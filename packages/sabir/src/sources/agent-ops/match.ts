@@ -24,10 +24,3 @@ export type Match =
   | 'unwanted-ended'
   /** Of another turn. */
   | 'other';
-
-export interface TurnMatcher {
-  /** Our prompt waits behind other turns, or for its runner: silence is no sign of a failure. */
-  readonly isWaiting: boolean;
-  /** Malformed and unknown events are `ours`: a translator counts them. */
-  match(event: unknown): Match;
-}
