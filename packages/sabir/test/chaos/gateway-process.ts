@@ -3,9 +3,10 @@ import { WebSocket } from 'ws';
 import type { Logger } from '../../src/core/translator.ts';
 import { createChatGateway, memoryTurnLog } from '../../src/gateway/index.ts';
 import { serve } from '../../src/platforms/node/serve.ts';
-import { agentOpsUpstream } from '../../src/sources/agent-ops/index.ts';
+import { sessionServerUpstream } from '../../src/sessions/index.ts';
 import type { TurnLog } from '../../src/turns/log.ts';
-import { reportFailures, tellParent } from './child.ts';
+import { gatewayToken } from '../link-rig.ts';
+import { answerForLog, reportFailures, tellParent } from './child.ts';
 
 export type GatewayProcessOptions = {
   /** 0 for any that is free. */
@@ -42,13 +43,14 @@ async function openLog(): Promise<TurnLog> {
   return openRedisLog({ redisUrl, leaseMs, retentionMs, client: options.client, logger });
 }
 
+const log = await openLog();
+answerForLog(log);
 const gateway = createChatGateway({
-  log: await openLog(),
-  upstream: agentOpsUpstream({
+  log,
+  upstream: sessionServerUpstream({
     url: options.upstreamUrl,
     WebSocket,
-    isSessionServer: true,
-    token: ({ id }) => id,
+    token: gatewayToken,
     openMs: 5_000,
     pingMs: 5_000,
   }),

@@ -3,7 +3,12 @@ import type { Chunk } from '../../src/core/chunks.ts';
 import { foldChunks } from '../../src/core/fold.ts';
 import type { UIMessage } from '../../src/core/message.ts';
 import { createSseDecoder } from '../../src/core/sse.ts';
-import { differenceFrom, differenceFromBeginning, disagreement } from './oracle.ts';
+import {
+  differenceFrom,
+  differenceFromBeginning,
+  disagreement,
+  replicaDifference,
+} from './oracle.ts';
 import {
   add,
   type ChaosReport,
@@ -16,7 +21,13 @@ import { truthOf } from './script.ts';
 import type { ChaosTurn } from './turn.ts';
 import { outcomeOf, pause, type Seen } from './viewer.ts';
 
-type Where = { url: string; signal: AbortSignal };
+type Where = {
+  url: string;
+  signal: AbortSignal;
+  /** What the log of the session has of a turn, and what the log of the gateways has: undefined where it is not kept. */
+  readSession(turnId: string): Promise<Chunk[] | undefined>;
+  readReplica(turnId: string): Promise<Chunk[] | undefined>;
+};
 
 const READ_TRIES = 50;
 /** A stop that was taken is heeded within this time, also by a gateway that takes the turn over. */
@@ -59,6 +70,11 @@ export async function judge(
     isIdentical = false;
     wrongs.push(`${name}: ${difference}`);
   }
+  const replica = turnId === undefined ? undefined : await compareLogs(turnId, isFinished, where);
+  if (replica?.difference) {
+    isIdentical = false;
+    wrongs.push(`the replica: ${replica.difference}`);
+  }
   if (seen.length < turn.plan.viewers.length) isIdentical = false;
   wrongs.push(...repetitions(turn));
   if (turn.finishes.length === 0 && !/killed/.test(causesOf(turn))) {
@@ -71,6 +87,7 @@ export async function judge(
   }
 
   report.turns++;
+  if (replica) report.replicas++;
   add(report.outcomes, labelOf(turn, final, outcome));
   countViewers(report, seen);
   report.finishes[turn.finishes.length > 0 ? 'once' : 'never']++;
@@ -123,11 +140,22 @@ function labelOf(turn: ChaosTurn, final: UIMessage | undefined, outcome: string)
   return `${outcome}${code === undefined ? '' : ` (${String(code)})`}: ${causesOf(turn)}`;
 }
 
+/** Nothing to compare where a turn never reached its session, or a log has forgotten it. */
+async function compareLogs(
+  turnId: string,
+  isFinished: boolean,
+  { readSession, readReplica }: Where,
+): Promise<{ difference: string | undefined } | undefined> {
+  const session = await readSession(turnId);
+  const replica = await readReplica(turnId);
+  return session && replica && { difference: replicaDifference(session, replica, !isFinished) };
+}
+
 /** All of it, from its first chunk, through any gateway. */
 async function readLog(
   { sessionId, chatId, plan }: ChaosTurn,
   turnId: string,
-  { url, signal }: Where,
+  { url, signal }: Pick<Where, 'url' | 'signal'>,
 ): Promise<UIMessage | undefined> {
   for (let i = 0; i < READ_TRIES && !signal.aborted; i++) {
     try {

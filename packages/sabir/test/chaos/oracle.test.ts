@@ -1,7 +1,13 @@
 /** What judges a run sees every character that is missing, doubled or out of place. */
 import { describe, expect, it } from 'vitest';
+import type { Chunk } from '../../src/core/chunks.ts';
 import type { UIMessage } from '../../src/core/message.ts';
-import { differenceFrom, differenceFromBeginning, disagreement } from './oracle.ts';
+import {
+  differenceFrom,
+  differenceFromBeginning,
+  disagreement,
+  replicaDifference,
+} from './oracle.ts';
 import { planTurn, WEIGHTS } from './plan.ts';
 import { scriptOf, type TruePart, truthOf } from './script.ts';
 
@@ -80,6 +86,52 @@ describe('what a viewer has at the end', () => {
         { name: 'b', message: other },
       ]),
     ).toContain('b');
+  });
+});
+
+describe('a gateway’s replica of a session’s log', () => {
+  const session: Chunk[] = [
+    { type: 'start', messageId: 'm' },
+    { type: 'text-start', id: '1' },
+    { type: 'text-delta', id: '1', delta: 'One ' },
+    { type: 'text-delta', id: '1', delta: 'two' },
+    { type: 'text-end', id: '1' },
+    { type: 'finish' },
+  ];
+
+  it('is the same chunk for chunk, or is not', () => {
+    expect(replicaDifference(session, session, false)).toBeUndefined();
+    for (const at of session.keys()) {
+      const [before, after] = [session.slice(0, at), session.slice(at)];
+      const [chunk] = after as [Chunk];
+      for (const replica of [
+        [...before, ...after.slice(1)],
+        [...before, chunk, ...after],
+        [...before, { type: 'text-delta', id: '1', delta: 'x' } as Chunk, ...after.slice(1)],
+      ]) {
+        expect(replicaDifference(session, replica, false)).toContain('chunk ');
+      }
+    }
+    const merged: Chunk[] = [
+      ...session.slice(0, 2),
+      { type: 'text-delta', id: '1', delta: 'One two' },
+    ];
+    expect(replicaDifference(session, [...merged, ...session.slice(4)], false)).toContain(
+      'chunk 3',
+    );
+  });
+
+  it('is a beginning of it where the gateway has ended the turn', () => {
+    const ended: Chunk[] = [
+      { type: 'text-end', id: '1' },
+      { type: 'error', errorText: '' },
+      { type: 'finish' },
+    ];
+    const begun = [...session.slice(0, 3), ...ended];
+    expect(replicaDifference(session, begun, true)).toBeUndefined();
+    expect(replicaDifference(session, begun, false)).toContain('chunk 4');
+    const holed = [...session.slice(0, 2), ...session.slice(3, 4), ...ended];
+    expect(replicaDifference(session, holed, true)).toContain('chunk 3');
   });
 });
 

@@ -1,5 +1,7 @@
 /** Whether what somebody has at the end is what the agent said. */
+import type { Chunk } from '../../src/core/chunks.ts';
 import type { UIMessage } from '../../src/core/message.ts';
+import { areClosings } from '../../src/turns/chunk-bytes.ts';
 import { comparable } from '../comparable.ts';
 import type { TruePart } from './script.ts';
 import type { Seen } from './viewer.ts';
@@ -85,6 +87,24 @@ export function disagreement(seen: Pick<Seen, 'name' | 'message'>[]): string | u
 function toCompare(message: UIMessage | undefined): unknown {
   const parts = message?.parts.map((part) => ({ ...part, rawInput: undefined }));
   return sorted(comparable(message && ({ ...message, parts } as UIMessage)));
+}
+
+/**
+ * Where a gateway's replica is not the session's own log, chunk for chunk; nothing if it is. A gateway that ended the turn
+ * by itself, as one does that cannot reach the session, has a beginning of it and its own closings.
+ */
+export function replicaDifference(
+  session: Chunk[],
+  replica: Chunk[],
+  isEndedByGateway: boolean,
+): string | undefined {
+  const toText = (chunk: Chunk | undefined) => JSON.stringify(sorted(chunk));
+  let at = 0;
+  while (at < replica.length && toText(replica[at]) === toText(session[at])) at++;
+  const isWhole = at === replica.length && at === session.length;
+  if (isWhole || (isEndedByGateway && areClosings(replica.slice(at)))) return undefined;
+  const lengths = `${session.length} in the session, ${replica.length} in the replica`;
+  return `chunk ${at + 1} (${lengths}): ${toText(session[at])} / ${toText(replica[at])}`;
 }
 
 function describe(one: unknown, two: unknown, path = ''): string {

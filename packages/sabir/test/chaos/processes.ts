@@ -2,10 +2,12 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { GatewayReport, SourceReport } from './child.ts';
+import type { Chunk } from '../../src/core/chunks.ts';
+import type { GatewayReport, LogReport, LogRequest, SourceReport } from './child.ts';
 import type { GatewayProcessOptions } from './gateway-process.ts';
 
 const START_MS = 30_000;
+const READ_MS = 5_000;
 
 const SOURCE = fileURLToPath(new URL('./source-process.ts', import.meta.url));
 const GATEWAY = fileURLToPath(new URL('./gateway-process.ts', import.meta.url));
@@ -45,9 +47,33 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
+/** What a child's log has of a turn. Rejects when the child does not answer, as one that is killed. */
+async function readLogOf(child: ChildProcess, turnId: string): Promise<Chunk[] | undefined> {
+  const answer = Promise.withResolvers<Chunk[] | undefined>();
+  const fail = () => answer.reject(new Error('A process could not answer for its log.'));
+  const onMessage = (report: LogReport) => {
+    if (report.turnId !== turnId) return;
+    if (report.type === 'chunks') answer.resolve(report.chunks);
+    else if (report.type === 'no-chunks') fail();
+  };
+  const timer = setTimeout(fail, READ_MS);
+  child.on('message', onMessage);
+  try {
+    child.send({ type: 'read-log', turnId } satisfies LogRequest, (error) => error && fail());
+    return await answer.promise;
+  } finally {
+    clearTimeout(timer);
+    child.off('message', onMessage);
+  }
+}
+
 export async function startSource(onReport: (report: SourceReport) => void) {
   const { child, port } = await start(SOURCE, {}, onReport);
-  return { port, stop: () => kill(child) };
+  return {
+    port,
+    stop: () => kill(child),
+    readLog: (turnId: string) => readLogOf(child, turnId),
+  };
 }
 
 export type Gateways = Awaited<ReturnType<typeof startGateways>>;
@@ -85,6 +111,7 @@ export async function startGateways(
     get healthy(): number[] {
       return gateways.flatMap(({ state }, index) => (state === 'up' ? [index] : []));
     },
+    readLog: (index: number, turnId: string) => readLogOf(at(index).child, turnId),
     async kill(index: number): Promise<void> {
       const gateway = at(index);
       gateway.state = 'down';

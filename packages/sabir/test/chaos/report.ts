@@ -9,6 +9,8 @@ export type ChaosReport = {
   seed: number;
   durationMs: number;
   turns: number;
+  /** Turns whose log at the gateways was compared with the session's own. */
+  replicas: number;
   /** How turns ended: `finished`, `stopped`, `failed: code`, `lost: what had happened`. */
   outcomes: Map<string, number>;
   /** Turns that nobody stopped, and of those the ones that every viewer has as it was said. */
@@ -44,6 +46,7 @@ export function createReport(seed: number, isLossy: boolean): ChaosReport {
     seed,
     durationMs: 0,
     turns: 0,
+    replicas: 0,
     unstopped: 0,
     identical: 0,
     outcomes: new Map(),
@@ -96,6 +99,9 @@ export function verdictOf(report: ChaosReport): string[] {
     reasons.push(`${identical} of ${unstopped} turns finished identical: less than ${BAR * 100} %`);
   }
   if (unstopped === 0) reasons.push('no turn ran');
+  if (!isLossy && report.replicas < identical) {
+    reasons.push(`only ${report.replicas} logs could be compared with the session's`);
+  }
   return reasons;
 }
 
@@ -142,6 +148,7 @@ export function toText(report: ChaosReport): string {
     'Pages loaded again:',
     ...toLines(report.reloads),
     `onFinish: once for ${finishes.once} turns; never for ${finishes.never}, whose gateway was killed`,
+    `Logs of gateways compared with the session's, chunk for chunk: ${report.replicas}`,
     `Not stopped by anybody: ${unstopped}; finished identical: ${identical} (${share} %)`,
     ...(report.isLossy
       ? [

@@ -1,4 +1,5 @@
 /** A run: everything is started, turns go through it under faults, and each is judged at its end. */
+import type { Chunk } from '../../src/core/chunks.ts';
 import { type RedisServer, startRedis } from '../redis-server.ts';
 import type { GatewayReport, SourceReport } from './child.ts';
 import { createFaults, viewerName } from './faults.ts';
@@ -38,6 +39,7 @@ const QUIET_MS = 30_000;
 const LONGEST_MS = 90_000;
 /** What a killed gateway would have stored may still be on its way. */
 const LAST_WORDS_MS = 3_000;
+const READ_TRIES = 50;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, log, client, appendfsync } = options;
@@ -98,6 +100,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     signal: ending.signal,
   });
   const verbs = { url: viewers.url, signal: ending.signal };
+  const where = { ...verbs, readSession: source.readLog, readReplica };
+
+  /** Any gateway that is up can tell; in the next moment it may not be. */
+  async function readReplica(turnId: string): Promise<Chunk[] | undefined> {
+    for (let i = 0; i < READ_TRIES && !ending.signal.aborted; i++) {
+      const [index] = gateways.healthy.slice(i % Math.max(1, gateways.healthy.length));
+      try {
+        if (index !== undefined) return await gateways.readLog(index, turnId);
+      } catch {
+        // Asked again, of another one.
+      }
+      await pause(100, ending.signal);
+    }
+    return undefined;
+  }
 
   /** Any of them, and then the others: no viewer belongs to a gateway. */
   function balance(key: string): number[] {
@@ -122,7 +139,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     else if (said.type === 'answered') {
       turn.answer = said.answer;
       turn.tell(`the agent was answered: ${String(said.answer)}`);
-    } else {
+    } else if (said.type === 'said') {
       turn.isSaid = true;
       turn.saidAt = Date.now();
       turn.isAborted = said.isAborted;
@@ -198,7 +215,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     for (let i = 0; i < LAST_WORDS_MS / 50 && turn.finishes.length === 0; i++) {
       await pause(50, ending.signal);
     }
-    const failure = await judge(turn, seen, report, verbs);
+    const failure = await judge(turn, seen, report, where);
     running.delete(turn);
     for (const [index] of plan.viewers.entries()) {
       viewers.forget(viewerName(turn, index));
