@@ -49,7 +49,7 @@ type Sessions = {
 
 /** Sessions in the memory of this process, for tests and for trying things out. */
 export function memorySessionStore(options: MemorySessionStoreOptions = {}): SessionStore {
-  const { now = Date.now, log = memoryTurnLog() } = options;
+  const { now = Date.now, log = memoryTurnLog({ maxTurnBytes: Infinity }) } = options;
   const kept = new Map<string, Session>();
   /** Only while a transaction runs. */
   let undos: (() => void)[] | undefined;

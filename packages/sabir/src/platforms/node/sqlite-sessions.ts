@@ -45,7 +45,8 @@ export function sqliteSessionStore(options: SqliteSessionStoreOptions): SessionS
   const database = openSessionDatabase(options);
   const queries = prepareQueries(database);
   const journal = createSqliteJournal(toSqlDatabase(database, () => undefined));
-  const log = createLocalTurnLog(turns, journal);
+  // The session's own limit holds its turns: `turnBytes`.
+  const log = createLocalTurnLog({ maxTurnBytes: Infinity, ...turns }, journal);
 
   const transaction: Transaction = (run) => {
     if (!database.isOpen) throw new Error('The session store is closed.');
