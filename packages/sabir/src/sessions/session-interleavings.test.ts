@@ -28,7 +28,7 @@ type Move =
   | { do: 'receive'; most: number }
   | { do: 'work'; doing: Doing };
 
-/** Longer than a lease, as for a process that was suspended; or shorter, so that no turn is lost. */
+/** Longer than a lease, as for a process that was suspended; or shorter, so that the log ends no turn as lost. */
 const LONG_STEP_MS = 60_000;
 const SHORT_STEP_MS = 10_000;
 const PEOPLE = ['ann', 'bob', 'cid'];
@@ -78,6 +78,9 @@ afterAll(() => void vi.useRealTimers());
 /** A client, from when it came to when it, or the process, went. */
 type Watcher = { id: string; socket: TestSocket; events: TestSocket['events']; isThere: boolean };
 
+/** A prompt, and the client that sent it, unless others have sent it again. */
+type Asked = { promptId: string; messageId: string; by: string; on?: Watcher };
+
 function createWorld() {
   const faults = { isBroken: false };
   const breakable = <Kept extends object>(kept: Kept): Kept =>
@@ -94,7 +97,7 @@ function createWorld() {
     database: breakable,
   });
   const watchers: Watcher[] = [];
-  const prompts: { promptId: string; messageId: string; by: string; on: Watcher }[] = [];
+  const prompts: Asked[] = [];
   const runners = [createModelRunner(rig, 'r1')];
   const runner = () => runners.at(-1) as (typeof runners)[number];
 
@@ -131,6 +134,7 @@ function createWorld() {
       prompts.push({ promptId, messageId, by, on });
     } else if (given.do === 'again' && prompt) {
       const { promptId, messageId: turnId } = prompt;
+      delete prompt.on;
       say(prompt.by, { type: 'prompt', content: 'Again', promptId, turnId });
     } else if (given.do === 'abort' && prompt) say(by, { type: 'abort', turnId: prompt.messageId });
     else if (given.do === 'stop') say(by, { type: 'abort' });
@@ -283,8 +287,8 @@ async function check(script: Move[]): Promise<void> {
   const { rig, watchers, prompts, runners } = world;
   const { storage } = rig;
   for (const id of ['ann', 'bob']) world.join(id);
-  const canFail = script.some((given) => given.do === 'break');
-  const stepMs = canFail ? SHORT_STEP_MS : LONG_STEP_MS;
+  const isSafe = !script.some((given) => given.do === 'kill' || given.do === 'break');
+  const stepMs = isSafe ? LONG_STEP_MS : SHORT_STEP_MS;
   for (const given of script) {
     // Only here: what comes in one tick is another case than what comes in two.
     if (given.do === 'settle') await settled();
@@ -300,7 +304,7 @@ async function check(script: Move[]): Promise<void> {
   expect(begun).toEqual([...new Set(begun)]);
   for (const { messageId } of prompts) await checkTurn(world, messageId);
   for (const watcher of watchers) if (isWhole(watcher)) checkView(watcher);
-  if (!canFail && !script.some((given) => given.do === 'kill')) {
+  if (isSafe) {
     const refused = watchers.flatMap(({ events }) => events.filter((one) => one.refused));
     expect(refused.filter((one) => one.refused === 'prompt')).toEqual([]);
     // What one client asks is answered in order.

@@ -48,7 +48,8 @@ export function createFeed(options: FeedOptions) {
   const ready = Promise.withResolvers<void>();
   let position = 0;
   let isBegun = false;
-  let isDone = false;
+  let isEnded = false;
+  let isBroken = false;
 
   function send(seq: number, event: V2Event): void {
     const numbered = withSeq(event, seq);
@@ -60,6 +61,7 @@ export function createFeed(options: FeedOptions) {
 
   function note(event: V2Event & { seq: number }): void {
     if (event.type === 'message.create') isBegun = true;
+    else if (event.type === 'message.finalize') isEnded = true;
     else if (event.type === 'question') questions.set(event.questionId, event);
     else if (event.type === 'status') {
       const { questionAnswered, questionExpired } = event.data ?? {};
@@ -96,7 +98,7 @@ export function createFeed(options: FeedOptions) {
   }
 
   const done = followToEnd().then(() => {
-    isDone = true;
+    isBroken = !isEnded;
     ready.resolve();
     if (!reading.signal.aborted) options.onEnd();
   });
@@ -105,9 +107,9 @@ export function createFeed(options: FeedOptions) {
     prompt,
     channel,
     done,
-    /** The log has nothing more of the turn. */
-    get isDone() {
-      return isDone;
+    /** The log has lost the turn, or could not begin it. */
+    get isBroken() {
+      return isBroken;
     },
     /** Settles when everything is read that the log had when this began. */
     ready: ready.promise,

@@ -154,13 +154,18 @@ export class V2Sockets {
     const session = this.#session;
     // Presence first, so that `init` counts the newcomer; the others are notified, the newcomer is not yet a client.
     const leave = session.people.enter(client.user, client.role);
-    const maxMessageBytes = this.#maxMessageBytes(client.role);
-    const init = toClientInit(client, { session, feed: this.#feed, maxMessageBytes });
-    const frame = JSON.stringify(init);
-    client.onInit?.(frame.length);
-    this.#clients.add(client);
-    this.#clients.tellNow(client, frame);
-    return leave;
+    try {
+      const maxMessageBytes = this.#maxMessageBytes(client.role);
+      const init = toClientInit(client, { session, feed: this.#feed, maxMessageBytes });
+      const frame = JSON.stringify(init);
+      client.onInit?.(frame.length);
+      this.#clients.add(client);
+      this.#clients.tellNow(client, frame);
+      return leave;
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   /** A newcomer must not be shown the end of a turn, or what follows it, while the others wait for that end. */
@@ -183,7 +188,9 @@ export class V2Sockets {
   /** Reads the turn that runs for as long as there are clients. */
   #ensureFeed(): Feed | undefined {
     const { running, log } = this.#session;
-    if (this.#feed || !running) return this.#feed;
+    // A turn that its log has lost is begun anew.
+    const isBroken = this.#feed?.isBroken && this.#isRunning(this.#feed);
+    if ((this.#feed && !isBroken) || !running) return this.#feed;
     const feed: Feed = createFeed({
       log,
       prompt: running,
@@ -218,8 +225,6 @@ export class V2Sockets {
         clients.broadcastIn({ type: 'message', data: toMessage(notice.message) }, notice.message);
         break;
       case 'begun':
-        // The log may have lost the turn, and begun it anew.
-        if (this.#feed?.isDone) this.#feed = undefined;
         this.#ensureFeed();
         break;
       case 'ended': {
