@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createSessionRig, type SessionRig, settled } from '../../test/session-rig.ts';
+import { createSessionRig, type SessionRig, settled, textOf } from '../../test/session-rig.ts';
 
 const SLACK = { channelType: 'slack', channelId: 'c1' };
+const DEEP = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
 
 const ask = (n: number, more: object = {}) => ({
   type: 'prompt',
@@ -10,62 +11,70 @@ const ask = (n: number, more: object = {}) => ({
   turnId: `t${n}`,
   ...more,
 });
-const create = (turnId: unknown) => ({ type: 'message.create', turnId });
-const text = (turnId: unknown, delta: string) => ({
+/** Of deployed runners. */
+const create = (turnId: string) => ({ type: 'message.create', turnId });
+const text = (turnId: string | null, delta: string) => ({
   type: 'message.part.text-delta',
   turnId,
   delta,
 });
-const question = (turnId: string, questionId: string, words = 'Deploy?') => ({
-  type: 'question',
-  turnId,
-  questionId,
-  text: words,
-});
-const end = (turnId: unknown) => ({ type: 'message.finalize', turnId, reason: 'end_turn' });
 
 /** Ann has asked, and the agent has begun. */
 async function begin(rig: SessionRig) {
   const runner = rig.runner('r1');
   const ann = rig.client('ann');
   ann.say(ask(1));
-  runner.say(create('t1'));
   await settled();
-  return { runner, ann };
+  runner.chunks('t1', { type: 'start' });
+  await settled();
+  return { runner, ann, turnId: rig.turnIdOf('t1') };
 }
 
-describe('a turn is only its own', () => {
-  it('so what comes late of an ended one does not reach the next', async () => {
+async function questionsOf(rig: SessionRig, messageId: string) {
+  return (await rig.log.get(rig.turnIdOf(messageId)))?.questions;
+}
+
+describe('a turn', () => {
+  it('gets nothing of what a runner still says of the turn before', async () => {
     const rig = createSessionRig();
     const runner = rig.runner('r1');
     const ann = rig.client('ann');
     ann.say(ask(1));
+    await settled();
     runner.drop();
     ann.say({ type: 'abort', turnId: 't1' });
     rig.client('bob').say(ask(2));
-    const back = rig.runner('r1', { turnId: 't1', known: ['t1'] });
-    expect(back.of('prompt')).toMatchObject([{ turnId: 't2' }]);
-    back.say(create('t1'));
-    back.say(text('t1', 'for Ann'));
-    back.say(end('t1'));
     await settled();
-    expect(rig.storage.turn('t2')).toMatchObject({ status: 'running' });
-    expect(rig.storage.events('t2', 0)).toEqual([]);
-    back.say(text('t2', 'for Bob'));
-    back.say(end('t2'));
-    expect(rig.storage.messages().at(-1)).toMatchObject({ id: 't2', content: 'for Bob' });
+    const turnId = rig.turnIdOf('t1');
+    const back = rig.runner('r1', { turnId, known: [turnId] });
+    await settled();
+    expect(back.prompts()).toEqual(['t2']);
+    back.text('t1', 'for Ann');
+    back.finish('t1');
+    await settled();
+    expect(rig.session.running).toMatchObject({ messageId: 't2' });
+    expect(await rig.chunksOf('t2')).toEqual([]);
+    back.text('t2', 'for Bob');
+    back.finish('t2');
+    await settled();
+    const answer = rig.storage.messages().at(-1);
+    expect([answer?.id, textOf(answer)]).toEqual(['t2', 'for Bob']);
   });
 
-  it('also where a runner of another make gives its own names, or none', async () => {
+  it('gets nothing of the turn before, also if a deployed runner names turns itself or not at all', async () => {
     const rig = createSessionRig();
     const runner = rig.foreignRunner();
     const ann = rig.client('ann');
     ann.say(ask(1));
     ann.say(ask(2));
+    await settled();
     runner.say(create('x1'));
     runner.say(text(null, 'one'));
+    await settled();
     ann.say({ type: 'abort', turnId: 't1' });
+    await settled();
     rig.clock.pass(10_000);
+    await settled();
     for (const late of [text(null, 'late'), { type: 'aborted' }, { type: 'complete' }]) {
       runner.say(late);
     }
@@ -73,81 +82,134 @@ describe('a turn is only its own', () => {
     runner.say(text(null, 'two'));
     runner.say(text('x1', 'late'));
     runner.say({ type: 'complete', messageId: 'p1' });
-    expect(rig.storage.turn('t2')).toMatchObject({ status: 'running' });
+    await settled();
+    expect(rig.session.running).toMatchObject({ messageId: 't2' });
     runner.say({ type: 'complete', messageId: 'p2' });
     await settled();
     const answers = rig.storage.messages().filter(({ role }) => role === 'assistant');
-    expect(answers.map(({ content }) => content)).toEqual(['one', 'two']);
+    expect(answers.map(textOf)).toEqual(['one', 'two']);
   });
 
-  it('so a question of the same name in another turn is another question', async () => {
+  it.each(['ours', 'deployed'])(
+    'of a runner (%s) may ask under a question id that an earlier turn has used',
+    async (make) => {
+      const rig = createSessionRig();
+      const isOurs = make === 'ours';
+      const runner = isOurs ? rig.runner() : undefined;
+      const deployed = isOurs ? undefined : rig.foreignRunner();
+      const ann = rig.client('ann');
+      const answers: unknown[] = [];
+      for (const [n, words, answer] of [
+        [1, 'Deploy?', 'Yes'],
+        [2, 'And this?', 'No'],
+      ] as const) {
+        ann.say(ask(n));
+        await settled();
+        runner?.ask(`t${n}`, 'q1', { text: words });
+        deployed?.say(create(`x${n}`));
+        deployed?.say({ type: 'question', questionId: 'q1', text: words });
+        await settled();
+        expect(ann.last('question')).toMatchObject({
+          turnId: `t${n}`,
+          questionId: 'q1',
+          text: words,
+        });
+        expect(await questionsOf(rig, `t${n}`)).toMatchObject([
+          { questionId: 'q1', status: 'open' },
+        ]);
+        ann.say({ type: 'answer', questionId: 'q1', answer });
+        await settled();
+        answers.push((runner ?? deployed)?.last('answer')?.answer);
+        runner?.finish(`t${n}`);
+        deployed?.say({ type: 'complete', messageId: `p${n}` });
+        await settled();
+      }
+      expect(answers).toEqual(['Yes', 'No']);
+      expect(ann.of('question')).toHaveLength(2);
+      expect(ann.of('error')).toEqual([]);
+    },
+  );
+
+  it('takes no answer that was given before it asked, to a question of an ended turn with the same id', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
-    runner.say(question('t1', 'q1'));
+    runner.ask('t1', 'q1');
     await settled();
     ann.say({ type: 'answer', questionId: 'q1', answer: 'Yes' });
-    runner.say(end('t1'));
-    ann.say(ask(2));
-    runner.say(question('t2', 'q1', 'And this?'));
     await settled();
-    const [, second] = ann.of('question');
-    expect(second).toMatchObject({ turnId: 't2', text: 'And this?' });
-    expect(second?.questionId).not.toBe('q1');
-    ann.say({ type: 'answer', questionId: second?.questionId, answer: 'No' });
-    // Its runner knows it by the name it gave.
-    expect(runner.last('answer')).toEqual({ type: 'answer', questionId: 'q1', answer: 'No' });
-    expect(rig.storage.question('q1')).toMatchObject({ turnId: 't1', answer: 'Yes' });
+    runner.finish('t1');
+    ann.say(ask(2));
+    await settled();
+    // The turn that runs has not asked: the id still means the question that was answered.
+    ann.say({ type: 'answer', questionId: 'q1', answer: 'No' });
+    await settled();
+    expect(ann.last('error')).toMatchObject({ code: 'question-answered', questionId: 'q1' });
+    runner.ask('t2', 'q1');
+    await settled();
+    expect(await questionsOf(rig, 't2')).toMatchObject([{ questionId: 'q1', status: 'open' }]);
+    expect((await questionsOf(rig, 't2'))?.[0]).not.toHaveProperty('isAnswered');
+    expect(await questionsOf(rig, 't1')).toMatchObject([{ questionId: 'q1', isAnswered: true }]);
   });
+});
 
-  it('so no two messages have one id, whatever ids people give', async () => {
+describe('messages', () => {
+  it('have an id each, whatever ids people give', async () => {
     const rig = createSessionRig();
     const runner = rig.runner('r1');
     const ann = rig.client('ann');
-    const answer = () => {
-      const { turnId } = runner.last('prompt') as { turnId?: unknown };
-      runner.say(text(turnId, 'Answer.'));
-      runner.say(end(turnId));
-    };
-    ann.say(ask(1, { turnId: 'p1' }));
-    answer();
-    ann.say(ask(2, { turnId: 'p1' }));
-    answer();
+    for (const n of [1, 2]) {
+      ann.say(ask(n, { turnId: 'p1' }));
+      await settled();
+      const messageId = runner.prompts().at(-1) as string;
+      runner.text(messageId, 'Answer.');
+      runner.finish(messageId);
+      await settled();
+    }
     const ids = rig.storage.messages().map(({ id }) => id);
     expect(new Set(ids).size).toBe(4);
     expect(rig.storage.messages().map(({ role }) => role)).toEqual([
       ...['user', 'assistant', 'user', 'assistant'],
     ]);
     ann.say({ type: 'prompt', content: 'Forged', promptId: ids[1] });
+    await settled();
     expect(ann.last('error')).toMatchObject({ refused: 'prompt', code: 'prompt-taken' });
   });
 });
 
 describe('the queue', () => {
-  it('of a process that ended is told again as it moves', async () => {
+  it('of a process that ended is shown again as it moves', async () => {
     const rig = createSessionRig();
-    const { ann } = await begin(rig);
+    const { ann, turnId } = await begin(rig);
     ann.say(ask(2));
+    await settled();
     rig.restart();
     const bob = rig.client('bob');
+    await settled();
     expect(bob.events[0]).toMatchObject({ data: { queue: [{ promptId: 'p2' }] } });
-    rig.runner('r1', { turnId: 't1', known: ['t1'] }).say(end('t1'));
+    rig.runner('r1', { turnId, known: [turnId] }).finish('t1');
+    await settled();
     expect(bob.last('queue.state')).toMatchObject({ data: { queue: [], queueReason: 'busy' } });
     expect(bob.last('status')).toMatchObject({ data: { promptDequeued: true, promptId: 'p2' } });
   });
 
-  it('gives every prompt its own time for a runner to come', () => {
+  it('gives every prompt its own time for a runner to come', async () => {
     const rig = createSessionRig();
     const ann = rig.client('ann');
     ann.say(ask(1));
     ann.say(ask(2));
+    await settled();
     for (const promptId of ['p1', 'p2']) {
       rig.clock.pass(59_000);
       ann.say({ type: 'withdraw', promptId });
+      await settled();
     }
     ann.say(ask(3));
-    rig.clock.pass(59_999);
+    await settled();
+    rig.clock.pass(59_000);
+    await settled();
     expect(ann.of('message.finalize')).toEqual([]);
-    rig.clock.pass(1);
+    rig.clock.pass(1_000);
+    await settled();
     expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't3', code: 'runner-absent' }]);
   });
 
@@ -158,43 +220,52 @@ describe('the queue', () => {
     ann.say(ask(2, { content }));
     ann.say(ask(3, { content }));
     ann.say({ type: 'withdraw', promptId: 'p3' });
-    const init = rig.client('bob').events[0];
-    for (const told of [ann.last('queue.state'), ann.last('queue.withdrawn'), init]) {
-      expect(JSON.stringify(told).length).toBeLessThan(2_500);
+    await settled();
+    const bob = rig.client('bob');
+    await settled();
+    for (const shown of [ann.last('queue.state'), ann.last('queue.withdrawn'), bob.events[0]]) {
+      expect(JSON.stringify(shown).length).toBeLessThan(2_500);
     }
     expect(ann.last('queue.withdrawn')).toMatchObject({ data: { content: 'x'.repeat(500) } });
-    runner.say(end('t1'));
-    expect(runner.last('prompt')).toMatchObject({ turnId: 't2', content });
+    runner.finish('t1');
+    await settled();
+    expect(runner.last('prompt')).toMatchObject({ prompt: { messageId: 't2', text: content } });
   });
 
-  it('holds so many bytes, files and what a process before left included', () => {
+  it('holds a limited number of bytes, with files and what an earlier process left', async () => {
     const rig = createSessionRig({ limits: { queueBytes: 1_500 } });
     const ann = rig.client('ann');
     ann.say(ask(1, { content: 'x'.repeat(600) }));
     const attachments = [{ type: 'file', mime: 'text/plain', url: `data:,${'x'.repeat(600)}` }];
     ann.say(ask(2, { attachments }));
+    await settled();
     expect(ann.of('error')).toEqual([]);
     rig.restart();
     const bob = rig.client('bob');
     bob.say(ask(3, { content: 'x'.repeat(400) }));
+    await settled();
     expect(bob.last('error')).toMatchObject({ code: 'queue-full', promptId: 'p3' });
     rig.client('ann').say({ type: 'withdraw', promptId: 'p2' });
+    await settled();
     bob.say(ask(3, { content: 'x'.repeat(400) }));
-    expect(rig.storage.turn('t3')).toMatchObject({ status: 'queued' });
+    await settled();
+    expect(rig.storage.promptInfo('promptId', 'p3')).toMatchObject({ status: 'queued' });
   });
 
-  it('tells whoever sends a prompt again, or stops it too late, what has become of it', async () => {
+  it('says what has become of a prompt that is sent again, or stopped too late', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
     ann.say(ask(2));
     ann.say({ type: 'withdraw', promptId: 'p2' });
-    runner.say(end('t1'));
+    await settled();
+    runner.finish('t1');
+    await settled();
     const withdrawn = { type: 'queue.withdrawn', data: { promptId: 'p2', turnId: 't2' } };
     const ended = {
       type: 'status',
       data: { promptKnown: 'p1', turnId: 't1', turnStatus: 'ended' },
     };
-    for (const [message, told] of [
+    for (const [message, shown] of [
       [ask(2), withdrawn],
       [{ type: 'abort', turnId: 't2' }, withdrawn],
       [ask(1), ended],
@@ -202,47 +273,48 @@ describe('the queue', () => {
     ] as const) {
       const seen = ann.events.length;
       ann.say(message);
-      expect(ann.events.slice(seen)).toEqual([told]);
+      await settled();
+      expect(ann.events.slice(seen)).toEqual([shown]);
     }
     expect(runner.of('prompt')).toHaveLength(1);
   });
 });
 
-describe('channels', () => {
-  it('hear nothing of each other’s prompts and turns', async () => {
+describe('a client of one channel', () => {
+  it('sees nothing of the prompts and turns of another', async () => {
     const rig = createSessionRig();
     const runner = rig.runner('r1');
     const elsewhere = rig.client('bob', { channel: SLACK });
-    const seen = elsewhere.events.length;
     const ann = rig.client('ann');
+    await settled();
+    const seen = elsewhere.events.length;
     ann.say(ask(1));
     ann.say(ask(2));
     ann.say({ type: 'withdraw', promptId: 'p2' });
     ann.say(ask(3));
-    runner.say({ type: 'agentStatus', status: 'thinking', messageId: 'p1' });
-    runner.say(text('t1', 'Hello'));
-    runner.say(question('t1', 'q1'));
+    await settled();
+    runner.text('t1', 'Hello');
+    runner.ask('t1', 'q1');
     await settled();
     ann.say({ type: 'answer', questionId: 'q1', answer: 'Yes' });
-    runner.say(end('t1'));
+    await settled();
+    runner.finish('t1');
     await settled();
     expect(ann.of('queue.withdrawn')).toHaveLength(1);
     expect(ann.of('complete')).toHaveLength(1);
-    const told = elsewhere.events.slice(seen).filter(({ type }) => type !== 'user.joined');
-    // That the queue has changed is told to everybody, but nobody else’s place in it.
-    expect(new Set(told.map(({ type }) => type))).toEqual(new Set(['queue.state']));
-    expect(told.map(({ data }) => (data as { queue: unknown }).queue)).toEqual(told.map(() => []));
-    expect(told.map(({ data }) => (data as { pending: unknown }).pending)).toEqual(
-      told.map(() => null),
-    );
+    // That the queue has changed is for everybody, but each client sees only its own channel's prompts.
+    const shown = elsewhere.events.slice(seen);
+    expect(new Set(shown.map(({ type }) => type))).toEqual(new Set(['queue.state']));
+    for (const { data } of shown) expect(data).toMatchObject({ queue: [], pending: null });
   });
 
-  it('cannot answer, stop or follow each other’s turns', async () => {
+  it('cannot answer, stop or follow the turns of another', async () => {
     const rig = createSessionRig();
     const { runner } = await begin(rig);
-    runner.say(question('t1', 'q1'));
+    runner.ask('t1', 'q1');
     await settled();
     const elsewhere = rig.client('bob', { channel: SLACK });
+    await settled();
     expect(elsewhere.events[0]).toMatchObject({ data: { turn: null, questions: [] } });
     for (const message of [
       { type: 'answer', questionId: 'q1', answer: 'Yes' },
@@ -251,108 +323,144 @@ describe('channels', () => {
       { type: 'follow', turnId: 't1' },
     ]) {
       elsewhere.say(message);
+      await settled();
       const refused = { type: 'error', refused: message.type, code: 'not-found' };
       expect(elsewhere.events.at(-1)).toMatchObject(refused);
     }
-    expect([...runner.of('answer'), ...runner.of('abort')]).toEqual([]);
-    expect(rig.storage.openQuestions()).toHaveLength(1);
+    expect([...runner.of('answer'), ...runner.of('stop')]).toEqual([]);
+    expect(await rig.session.openQuestions()).toHaveLength(1);
   });
 });
 
-describe('what is too much, or makes no sense', () => {
+describe('a session', () => {
   it.each([
-    ['what only the clock may say', '__expired__'],
-    ['without end', 'x'.repeat(64_001)],
-  ])('an answer %s is refused', async (_, answer) => {
+    ['that only an expired question has', '__expired__'],
+    ['that is too long', 'x'.repeat(64_001)],
+  ])('refuses an answer %s', async (_, answer) => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
-    runner.say(question('t1', 'q1'));
+    runner.ask('t1', 'q1');
     await settled();
     ann.say({ type: 'answer', questionId: 'q1', answer });
+    await settled();
     expect(ann.last('error')).toMatchObject({ code: 'bad-request', questionId: 'q1' });
     expect(runner.of('answer')).toEqual([]);
     ann.say({ type: 'answer', questionId: 'q1', answer: 'x'.repeat(64_000) });
+    await settled();
     expect(runner.of('answer')).toHaveLength(1);
   });
 
-  it('JSON that cannot be written again is skipped', async () => {
+  it('skips JSON of a runner that nests too deep to be written again', async () => {
     const rig = createSessionRig();
-    const { runner, ann } = await begin(rig);
+    const { runner, ann, turnId } = await begin(rig);
     const seen = ann.events.length;
-    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
-    const call = '"turnId":"t1","callId":"c","toolName":"x","status":"running"';
-    runner.say(`{"type":"message.part.tool-update",${call},"args":${deep}}`);
-    runner.say(`{"type":"git-state","branch":${deep}}`);
+    const call = `{"type":"tool-input-available","toolCallId":"c","toolName":"x","input":${DEEP}}`;
+    runner.say(`{"type":"chunks","turnId":"${turnId}","seq":2,"chunks":[${call}]}`);
+    runner.say(`{"type":"event","event":{"type":"git-state","branch":${DEEP}}}`);
     await settled();
     expect(ann.events).toHaveLength(seen);
-    runner.say(end('t1'));
-    expect(ann.last('message.finalize')).toMatchObject({ reason: 'end_turn', seq: 2 });
-    expect(rig.storage.messages().at(-1)?.parts).toEqual([{ type: 'finish', reason: 'end_turn' }]);
+    runner.finish('t1');
+    await settled();
+    expect(ann.last('message.finalize')).toMatchObject({ reason: 'end_turn' });
+    expect(rig.storage.messages()[1]).toMatchObject({ id: 't1', parts: [] });
   });
 
-  it('files that cannot be written are refused', () => {
+  it('skips JSON of a deployed runner that nests too deep to be written again', async () => {
+    const rig = createSessionRig();
+    const runner = rig.foreignRunner();
+    const ann = rig.client('ann');
+    ann.say(ask(1));
+    await settled();
+    runner.say(create('x1'));
+    await settled();
+    const seen = ann.events.length;
+    const call = '"turnId":"x1","callId":"c","toolName":"x","status":"running"';
+    runner.say(`{"type":"message.part.tool-update",${call},"args":${DEEP}}`);
+    runner.say(`{"type":"git-state","branch":${DEEP}}`);
+    await settled();
+    expect(ann.events).toHaveLength(seen);
+    runner.say({ type: 'message.finalize', turnId: 'x1', reason: 'end_turn' });
+    await settled();
+    expect(ann.last('message.finalize')).toMatchObject({ reason: 'end_turn' });
+    expect(rig.storage.messages()[1]).toMatchObject({ id: 't1', parts: [{ type: 'step-start' }] });
+  });
+
+  it('refuses files that nest too deep to be written', async () => {
     const rig = createSessionRig();
     const ann = rig.client('ann');
-    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
-    const files = `[{"mime":"a/b","url":"data:,","more":${deep}}]`;
+    const files = `[{"mime":"a/b","url":"data:,","more":${DEEP}}]`;
     ann.say(`{"type":"prompt","content":"Hi","promptId":"p1","attachments":${files}}`);
+    await settled();
     expect(ann.last('error')).toMatchObject({ code: 'bad-request' });
-    expect(rig.agent.isIdle).toBe(true);
+    expect(rig.session.isIdle).toBe(true);
   });
 
-  it('questions count as much as words do', async () => {
+  it('counts questions towards the size of a turn as it counts text', async () => {
     const rig = createSessionRig({ limits: { turnBytes: 1_000 } });
-    const { runner, ann } = await begin(rig);
-    for (let n = 1; n <= 200; n++) runner.say(question('t1', `q${n}`, 'x'.repeat(100)));
+    const { runner, ann, turnId } = await begin(rig);
+    for (let n = 1; n <= 200; n++) {
+      runner.ask('t1', `q${n}`, { text: 'x'.repeat(100) });
+      if (n < 5) await settled();
+    }
     await settled();
     expect(ann.of('message.finalize')).toMatchObject([{ reason: 'error', code: 'turn-too-large' }]);
+    expect(ann.of('question').length).toBeGreaterThan(0);
     expect(ann.of('question').length).toBeLessThan(10);
-    expect(rig.storage.openQuestions()).toEqual([]);
+    expect(await rig.session.openQuestions()).toEqual([]);
+    expect(runner.of('stop')).toEqual([{ type: 'stop', turnId }]);
   });
 
-  it('one event that is too large fails its turn, and the next goes on', async () => {
+  it('fails the turn of an event that is too large, and goes on with the next', async () => {
     const rig = createSessionRig({ limits: { eventBytes: 500 } });
-    const { runner, ann } = await begin(rig);
+    const { runner, ann, turnId } = await begin(rig);
     ann.say(ask(2));
-    runner.say(text('t1', 'x'.repeat(600)));
+    await settled();
+    runner.text('t1', 'x'.repeat(600));
+    await settled();
     expect(ann.last('message.finalize')).toMatchObject({ turnId: 't1', code: 'turn-too-large' });
     expect(ann.of('message.part.text-delta')).toEqual([]);
-    expect(runner.last('abort')).toMatchObject({ turnId: 't1' });
-    // Said again, it is still only its own turn's.
-    runner.say(text('t1', 'x'.repeat(600)));
-    runner.say(end('t2'));
-    expect(rig.storage.turn('t2')).toMatchObject({ reason: 'end_turn' });
-    // It belongs to no turn, so there is none to fail: it is told to nobody.
-    runner.say({ type: 'git-state', branch: 'x'.repeat(600) });
-    expect(ann.of('git-state')).toEqual([]);
+    expect(runner.last('stop')).toMatchObject({ turnId });
+    // Sent again, it still fails no other turn.
+    runner.text('t1', 'x'.repeat(600));
+    runner.finish('t2');
+    await settled();
+    expect(rig.storage.promptInfo('messageId', 't2')).toMatchObject({ outcome: 'finished' });
+    // It belongs to no turn, so there is none to fail: no client gets it.
+    runner.say({ type: 'event', event: { type: 'git-state', branch: 'x'.repeat(600) } });
+    runner.say({ type: 'event', event: { type: 'git-state', branch: 'main' } });
+    await settled();
+    expect(ann.of('git-state')).toEqual([{ type: 'git-state', branch: 'main' }]);
   });
 
-  it('of a long history clients and runners are told what fits, the latest', async () => {
+  it('gives clients and runners the latest of a long history that fits', async () => {
     const rig = createSessionRig({ limits: { initBytes: 700, historyBytes: 700 } });
     const runner = rig.runner('r1', { needsHistory: true });
     const ann = rig.client('ann');
     for (const n of [1, 2, 3]) {
       ann.say(ask(n, { content: 'x'.repeat(200) }));
-      runner.say(text(`t${n}`, 'Short.'));
-      runner.say(end(`t${n}`));
+      await settled();
+      runner.text(`t${n}`, 'Short.');
+      runner.finish(`t${n}`);
+      await settled();
     }
-    const { session } = rig.client('bob').events[0] as unknown as {
-      session: { messages: { id: string }[] };
-    };
+    const bob = rig.client('bob');
+    await settled();
+    const { session } = bob.events[0] as unknown as { session: { messages: { id: string }[] } };
     expect(session.messages.map(({ id }) => id)).toEqual(['p3', 't3']);
     ann.say(ask(4));
-    expect(runner.last('prompt')).toMatchObject({ messages: [{ id: 'p3' }, { id: 't3' }] });
+    await settled();
+    expect(runner.last('prompt')).toMatchObject({
+      prompt: { messages: [{ id: 'p3' }, { id: 't3' }, { id: 'p4' }] },
+    });
   });
-});
 
-describe('who is told in the old way', () => {
-  it('is told every change as it was then, also when much comes at once', async () => {
+  it('shows old clients each change as it was then, also when several come at once', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
-    const call = { type: 'message.part.tool-update', turnId: 't1', callId: 'c', toolName: 'x' };
-    runner.say({ ...call, status: 'running', args: {} });
-    runner.say(text('t1', 'Later.'));
-    runner.say({ ...call, status: 'completed', result: 1 });
+    const call = { toolCallId: 'c', toolName: 'x', input: {} };
+    runner.chunks('t1', { type: 'tool-input-available', ...call });
+    runner.text('t1', 'Later.');
+    runner.chunks('t1', { type: 'tool-output-available', toolCallId: 'c', output: 1 });
     await settled();
     const statuses = ann.of('message.updated').map(({ data }) => {
       const { content, parts } = data as { content: string; parts: { status?: string }[] };
@@ -363,44 +471,50 @@ describe('who is told in the old way', () => {
       ['Later.', 'completed'],
     ]);
   });
-});
 
-describe('who is gone', () => {
-  it('and was let go is not heard any more', async () => {
+  it('takes nothing more from a client whose socket it has closed', async () => {
     const rig = createSessionRig({ limits: { clientBufferBytes: 1_000 } });
     const { runner, ann } = await begin(rig);
-    // So far behind that nobody is waited for.
+    // So far behind that the session does not wait for it.
     ann.buffered = 8_001;
-    runner.say(text('t1', 'A'));
+    runner.text('t1', 'A');
     await settled();
     expect(ann.closed).toMatchObject({ code: 4008 });
     ann.say(ask(2));
     ann.say({ type: 'abort' });
-    expect(rig.storage.turn('t2')).toBeUndefined();
-    expect(runner.of('abort')).toEqual([]);
+    await settled();
+    expect(rig.storage.promptInfo('promptId', 'p2')).toBeUndefined();
+    expect(runner.of('stop')).toEqual([]);
   });
 
-  it('is waited for no longer because somebody speaks of something else', async () => {
+  it('waits no longer for a lost runner because another runner speaks of something else', async () => {
     const rig = createSessionRig();
     const runner = rig.foreignRunner();
     const ann = rig.client('ann');
     ann.say(ask(1));
+    await settled();
     runner.say(create('x1'));
+    await settled();
     runner.drop();
     const another = rig.foreignRunner();
     another.say({ type: 'complete', messageId: 'another' });
     another.say({ type: 'agentStatus', status: 'idle' });
+    await settled();
     rig.clock.pass(30_000);
+    await settled();
     expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', code: 'runner-lost' }]);
   });
 
-  it('is told the open questions of the turn when it comes back, with their place in it', async () => {
+  it('shows a newcomer the open questions of the turn, with their place in it', async () => {
     const rig = createSessionRig();
-    const { runner } = await begin(rig);
-    runner.say(question('t1', 'q1'));
+    const { runner, ann } = await begin(rig);
+    runner.ask('t1', 'q1');
     await settled();
-    const [init] = rig.client('bob').events;
-    const place = { turnId: 't1', promptId: 'p1', seq: 2, channelType: 'web' };
-    expect(init).toMatchObject({ data: { questions: [{ questionId: 'q1', ...place }] } });
+    const { seq } = ann.last('question') as { seq?: unknown };
+    expect(seq).toBe((await rig.chunksOf('t1')).length);
+    const bob = rig.client('bob');
+    await settled();
+    const place = { turnId: 't1', promptId: 'p1', seq, channelType: 'web' };
+    expect(bob.events[0]).toMatchObject({ data: { questions: [{ questionId: 'q1', ...place }] } });
   });
 });
