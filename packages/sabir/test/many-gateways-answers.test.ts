@@ -3,14 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { UIMessage } from '../src/core/message.ts';
 import { createApprovalAgent, createApprovalClient } from './approval-agent.ts';
 import { chatBody, createUser, eventually, openSse } from './gateway-client.ts';
-import {
-  createLedAgent,
-  type GatewayBox,
-  startFleet,
-  tellingOf,
-  textOf,
-  useRedis,
-} from './many-gateways.ts';
+import { createLedAgent } from './led-agent.ts';
+import { type GatewayBox, startFleet, tellingOf, textOf, useRedis } from './many-gateways.ts';
 import type { ClientName } from './real-clients.ts';
 import { IF_REDIS, until } from './redis-gateways.ts';
 import { hasRedis } from './redis-server.ts';

@@ -4,8 +4,8 @@ import { SHUTTING_DOWN } from '../src/core/errors.ts';
 import { foldChunks } from '../src/core/fold.ts';
 import { verifyChunks } from '../src/core/verify.ts';
 import { chatBody, createAgent, createUser, openSse, refusal } from './gateway-client.ts';
+import { createLedAgent } from './led-agent.ts';
 import {
-  createLedAgent,
   type FleetOptions,
   type GatewayBox,
   openChat,

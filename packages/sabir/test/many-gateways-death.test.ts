@@ -6,8 +6,8 @@ import { verifyChunks } from '../src/core/verify.ts';
 import type { IoRedisClient } from '../src/turns/redis/index.ts';
 import { CLOSE } from '../src/turns/redis/scripts.ts';
 import { chatBody, createAgent, createUser, openSse } from './gateway-client.ts';
+import { createLedAgent } from './led-agent.ts';
 import {
-  createLedAgent,
   type FleetOptions,
   type GatewayBox,
   inTurn,

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { asUpstream } from '../src/gateway/index.ts';
 import { contractBody, createContractUser, openEvents } from './contract-client.ts';
 import { chatBody, createUser, openSse } from './gateway-client.ts';
+import { createLedAgent } from './led-agent.ts';
 import {
-  createLedAgent,
   type FleetOptions,
   type GatewayBox,
   LEASE_MS,

@@ -5,8 +5,8 @@ import { foldChunks } from '../src/core/fold.ts';
 import { verifyChunks } from '../src/core/verify.ts';
 import { decodeBatch } from '../src/turns/chunk-codec.ts';
 import { chatBody, createUser, openSse, refusal } from './gateway-client.ts';
+import { createLedAgent } from './led-agent.ts';
 import {
-  createLedAgent,
   type GatewayBox,
   inTurn,
   openChat,

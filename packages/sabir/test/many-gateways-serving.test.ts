@@ -4,8 +4,8 @@ import { foldChunks } from '../src/core/fold.ts';
 import type { UIMessage } from '../src/core/message.ts';
 import { contractBody, createContractUser, openEvents } from './contract-client.ts';
 import { chatBody, createUser, openSse, readChunks } from './gateway-client.ts';
+import { createLedAgent } from './led-agent.ts';
 import {
-  createLedAgent,
   type GatewayBox,
   inTurn,
   openChat,

@@ -8,7 +8,6 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { SabirChatTransport } from '../src/clients/index.ts';
-import type { Chunk } from '../src/core/chunks.ts';
 import type { UIMessage } from '../src/core/message.ts';
 import {
   type ChatGateway,
@@ -17,12 +16,11 @@ import {
   type FinishedTurn,
 } from '../src/gateway/index.ts';
 import { serve } from '../src/platforms/node/serve.ts';
-import { type Agent, type AgentPrompt, sessionServerUpstream } from '../src/sessions/index.ts';
-import type { LooseDelta } from '../src/turns/agent.ts';
+import { sessionServerUpstream } from '../src/sessions/index.ts';
 import type { TurnLog } from '../src/turns/log.ts';
 import { type RedisTurnLogOptions, redisTurnLog } from '../src/turns/redis/index.ts';
 import type { Upstream, User } from '../src/turns/upstream.ts';
-import { createLogSpy, createUser, eventually } from './gateway-client.ts';
+import { createLogSpy, createUser } from './gateway-client.ts';
 import { admitGateway, gatewayToken } from './link-rig.ts';
 import {
   type ClientName,
@@ -240,67 +238,6 @@ async function openPipe(port: number) {
     letGo(): void {
       isHeld = false;
       for (const socket of sockets) socket.resume();
-    },
-  };
-}
-
-type Said = Chunk | LooseDelta;
-type LedRun = ReturnType<typeof createRun>;
-
-/** An agent in a session that says what the test has it say, when it has it say it. */
-export function createLedAgent() {
-  const runs: LedRun[] = [];
-  const agent: Agent = {
-    name: 'led',
-    prompt(prompt) {
-      const run = createRun(prompt);
-      runs.push(run);
-      return run.chunks();
-    },
-  };
-  return {
-    ...agent,
-    runs,
-    /** The nth run, as soon as there is one. */
-    run: (index = 0) => eventually(() => runs[index], `run ${index}`),
-  };
-}
-
-function createRun(prompt: AgentPrompt) {
-  const queue: Said[] = [];
-  let isOver = false;
-  let isAborted = false;
-  prompt.signal.addEventListener('abort', () => {
-    // A turn that has ended lets its signal go as well.
-    isAborted = !isOver;
-    wake();
-  });
-  let wake: () => void = () => undefined;
-  const say = (...chunks: Said[]) => {
-    queue.push(...chunks);
-    wake();
-  };
-  return {
-    prompt,
-    say,
-    text: (...deltas: string[]) =>
-      say(...deltas.map((delta) => ({ type: 'text-delta' as const, delta }))),
-    end(): void {
-      isOver = true;
-      wake();
-    },
-    /** It was stopped before it had said all. */
-    get isAborted() {
-      return isAborted;
-    },
-    async *chunks(): AsyncGenerator<Said> {
-      for (;;) {
-        for (let next = queue.shift(); next; next = queue.shift()) yield next;
-        if (isOver || isAborted) return;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
     },
   };
 }

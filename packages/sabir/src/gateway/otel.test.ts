@@ -18,7 +18,8 @@ import {
   openSse,
   readChunks,
 } from '../../test/gateway-client.ts';
-import { createLedAgent, startFleet, useRedis } from '../../test/many-gateways.ts';
+import { createLedAgent } from '../../test/led-agent.ts';
+import { startFleet, useRedis } from '../../test/many-gateways.ts';
 import { IF_REDIS } from '../../test/redis-gateways.ts';
 import { hasRedis } from '../../test/redis-server.ts';
 import { scriptedAgent } from '../../test/scripted-agent.ts';

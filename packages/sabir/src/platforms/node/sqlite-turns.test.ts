@@ -15,8 +15,8 @@ import {
   openSse,
   readChunks,
 } from '../../../test/gateway-client.ts';
+import { createLedAgent } from '../../../test/led-agent.ts';
 import { admitGateway, gatewayToken } from '../../../test/link-rig.ts';
-import { createLedAgent } from '../../../test/many-gateways.ts';
 import { startSessionChain } from '../../../test/session-chain.ts';
 import { describeTurnLog } from '../../../test/turn-log-conformance.ts';
 import {
