@@ -11,8 +11,9 @@ const ask = (n: number, more: object = {}) => ({
   turnId: `t${n}`,
   ...more,
 });
-const create = (turnId: unknown) => ({ type: 'message.create', turnId });
-const text = (turnId: unknown, delta: string) => ({
+/** Of deployed runners. */
+const create = (turnId: string) => ({ type: 'message.create', turnId });
+const text = (turnId: string | null, delta: string) => ({
   type: 'message.part.text-delta',
   turnId,
   delta,
@@ -26,11 +27,15 @@ async function begin(rig: SessionRig) {
   await settled();
   runner.chunks('t1', { type: 'start' });
   await settled();
-  return { runner, ann };
+  return { runner, ann, turnId: rig.turnIdOf('t1') };
+}
+
+async function questionsOf(rig: SessionRig, messageId: string) {
+  return (await rig.log.get(rig.turnIdOf(messageId)))?.questions;
 }
 
 describe('a turn', () => {
-  it('gets nothing of what comes late of the turn before', async () => {
+  it('gets nothing of what a runner still says of the turn before', async () => {
     const rig = createSessionRig();
     const runner = rig.runner('r1');
     const ann = rig.client('ann');
@@ -47,15 +52,16 @@ describe('a turn', () => {
     back.text('t1', 'for Ann');
     back.finish('t1');
     await settled();
-    expect(rig.storage.promptInfo('messageId', 't2')).toMatchObject({ status: 'running' });
+    expect(rig.session.running).toMatchObject({ messageId: 't2' });
     expect(await rig.chunksOf('t2')).toEqual([]);
     back.text('t2', 'for Bob');
     back.finish('t2');
     await settled();
-    expect(textOf(rig.storage.messages().at(-1))).toBe('for Bob');
+    const answer = rig.storage.messages().at(-1);
+    expect([answer?.id, textOf(answer)]).toEqual(['t2', 'for Bob']);
   });
 
-  it('of a deployed runner gets nothing of the turn before, under whatever name, or none', async () => {
+  it('gets nothing of the turn before, also if a deployed runner names turns itself or not at all', async () => {
     const rig = createSessionRig();
     const runner = rig.foreignRunner();
     const ann = rig.client('ann');
@@ -72,21 +78,59 @@ describe('a turn', () => {
     for (const late of [text(null, 'late'), { type: 'aborted' }, { type: 'complete' }]) {
       runner.say(late);
     }
-    runner.say({ type: 'agentStatus', status: 'thinking', messageId: 'p2' });
-    runner.say({ type: 'message.finalize', turnId: null, reason: 'error', error: 'aborted' });
     runner.say(create('x2'));
     runner.say(text(null, 'two'));
     runner.say(text('x1', 'late'));
     runner.say({ type: 'complete', messageId: 'p1' });
     await settled();
-    expect(rig.storage.promptInfo('messageId', 't2')).toMatchObject({ status: 'running' });
+    expect(rig.session.running).toMatchObject({ messageId: 't2' });
     runner.say({ type: 'complete', messageId: 'p2' });
     await settled();
     const answers = rig.storage.messages().filter(({ role }) => role === 'assistant');
     expect(answers.map(textOf)).toEqual(['one', 'two']);
   });
 
-  it('has its own questions, also where an agent uses the same id again', async () => {
+  it.each(['ours', 'deployed'])(
+    'of a runner (%s) may ask under a question id that an earlier turn has used',
+    async (make) => {
+      const rig = createSessionRig();
+      const isOurs = make === 'ours';
+      const runner = isOurs ? rig.runner() : undefined;
+      const deployed = isOurs ? undefined : rig.foreignRunner();
+      const ann = rig.client('ann');
+      const answers: unknown[] = [];
+      for (const [n, words, answer] of [
+        [1, 'Deploy?', 'Yes'],
+        [2, 'And this?', 'No'],
+      ] as const) {
+        ann.say(ask(n));
+        await settled();
+        runner?.ask(`t${n}`, 'q1', { text: words });
+        deployed?.say(create(`x${n}`));
+        deployed?.say({ type: 'question', questionId: 'q1', text: words });
+        await settled();
+        expect(ann.last('question')).toMatchObject({
+          turnId: `t${n}`,
+          questionId: 'q1',
+          text: words,
+        });
+        expect(await questionsOf(rig, `t${n}`)).toMatchObject([
+          { questionId: 'q1', status: 'open' },
+        ]);
+        ann.say({ type: 'answer', questionId: 'q1', answer });
+        await settled();
+        answers.push((runner ?? deployed)?.last('answer')?.answer);
+        runner?.finish(`t${n}`);
+        deployed?.say({ type: 'complete', messageId: `p${n}` });
+        await settled();
+      }
+      expect(answers).toEqual(['Yes', 'No']);
+      expect(ann.of('question')).toHaveLength(2);
+      expect(ann.of('error')).toEqual([]);
+    },
+  );
+
+  it('takes no answer that was given before it asked, to a question of an ended turn with the same id', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
     runner.ask('t1', 'q1');
@@ -94,33 +138,31 @@ describe('a turn', () => {
     ann.say({ type: 'answer', questionId: 'q1', answer: 'Yes' });
     await settled();
     runner.finish('t1');
-    await settled();
     ann.say(ask(2));
     await settled();
-    runner.ask('t2', 'q1', { text: 'And this?' });
-    await settled();
-    expect(ann.of('question')).toMatchObject([
-      { turnId: 't1', text: 'Deploy?' },
-      { turnId: 't2', text: 'And this?' },
-    ]);
+    // The turn that runs has not asked: the id still means the question that was answered.
     ann.say({ type: 'answer', questionId: 'q1', answer: 'No' });
     await settled();
-    expect(runner.of('answer')).toMatchObject([
-      { turnId: rig.turnIdOf('t1'), answer: 'Yes' },
-      { turnId: rig.turnIdOf('t2'), answer: 'No' },
-    ]);
+    expect(ann.last('error')).toMatchObject({ code: 'question-answered', questionId: 'q1' });
+    runner.ask('t2', 'q1');
+    await settled();
+    expect(await questionsOf(rig, 't2')).toMatchObject([{ questionId: 'q1', status: 'open' }]);
+    expect((await questionsOf(rig, 't2'))?.[0]).not.toHaveProperty('isAnswered');
+    expect(await questionsOf(rig, 't1')).toMatchObject([{ questionId: 'q1', isAnswered: true }]);
   });
+});
 
-  it('has a message of its own, whatever ids people give', async () => {
+describe('messages', () => {
+  it('have an id each, whatever ids people give', async () => {
     const rig = createSessionRig();
     const runner = rig.runner('r1');
     const ann = rig.client('ann');
     for (const n of [1, 2]) {
       ann.say(ask(n, { turnId: 'p1' }));
       await settled();
-      const id = runner.prompts().at(-1) as string;
-      runner.text(id, 'Answer.');
-      runner.finish(id);
+      const messageId = runner.prompts().at(-1) as string;
+      runner.text(messageId, 'Answer.');
+      runner.finish(messageId);
       await settled();
     }
     const ids = rig.storage.messages().map(({ id }) => id);
@@ -135,16 +177,15 @@ describe('a turn', () => {
 });
 
 describe('the queue', () => {
-  it('of a process that ended is shown as it moves in the next', async () => {
+  it('of a process that ended is shown again as it moves', async () => {
     const rig = createSessionRig();
-    const { ann } = await begin(rig);
+    const { ann, turnId } = await begin(rig);
     ann.say(ask(2));
     await settled();
     rig.restart();
     const bob = rig.client('bob');
     await settled();
     expect(bob.events[0]).toMatchObject({ data: { queue: [{ promptId: 'p2' }] } });
-    const turnId = rig.turnIdOf('t1');
     rig.runner('r1', { turnId, known: [turnId] }).finish('t1');
     await settled();
     expect(bob.last('queue.state')).toMatchObject({ data: { queue: [], queueReason: 'busy' } });
@@ -179,6 +220,7 @@ describe('the queue', () => {
     ann.say(ask(2, { content }));
     ann.say(ask(3, { content }));
     ann.say({ type: 'withdraw', promptId: 'p3' });
+    await settled();
     const bob = rig.client('bob');
     await settled();
     for (const shown of [ann.last('queue.state'), ann.last('queue.withdrawn'), bob.events[0]]) {
@@ -190,7 +232,7 @@ describe('the queue', () => {
     expect(runner.last('prompt')).toMatchObject({ prompt: { messageId: 't2', text: content } });
   });
 
-  it('holds so many bytes, files and what a process before left included', async () => {
+  it('holds a limited number of bytes, with files and what an earlier process left', async () => {
     const rig = createSessionRig({ limits: { queueBytes: 1_500 } });
     const ann = rig.client('ann');
     ann.say(ask(1, { content: 'x'.repeat(600) }));
@@ -207,7 +249,7 @@ describe('the queue', () => {
     await settled();
     bob.say(ask(3, { content: 'x'.repeat(400) }));
     await settled();
-    expect(rig.storage.promptInfo('messageId', 't3')).toMatchObject({ status: 'queued' });
+    expect(rig.storage.promptInfo('promptId', 'p3')).toMatchObject({ status: 'queued' });
   });
 
   it('says what has become of a prompt that is sent again, or stopped too late', async () => {
@@ -215,6 +257,7 @@ describe('the queue', () => {
     const { runner, ann } = await begin(rig);
     ann.say(ask(2));
     ann.say({ type: 'withdraw', promptId: 'p2' });
+    await settled();
     runner.finish('t1');
     await settled();
     const withdrawn = { type: 'queue.withdrawn', data: { promptId: 'p2', turnId: 't2' } };
@@ -222,7 +265,7 @@ describe('the queue', () => {
       type: 'status',
       data: { promptKnown: 'p1', turnId: 't1', turnStatus: 'ended' },
     };
-    for (const [message, reply] of [
+    for (const [message, shown] of [
       [ask(2), withdrawn],
       [{ type: 'abort', turnId: 't2' }, withdrawn],
       [ask(1), ended],
@@ -231,20 +274,20 @@ describe('the queue', () => {
       const seen = ann.events.length;
       ann.say(message);
       await settled();
-      expect(ann.events.slice(seen)).toEqual([reply]);
+      expect(ann.events.slice(seen)).toEqual([shown]);
     }
     expect(runner.of('prompt')).toHaveLength(1);
   });
 });
 
-describe('a client of another channel', () => {
-  it('is shown nothing of the prompts and turns', async () => {
+describe('a client of one channel', () => {
+  it('sees nothing of the prompts and turns of another', async () => {
     const rig = createSessionRig();
     const runner = rig.runner('r1');
     const elsewhere = rig.client('bob', { channel: SLACK });
+    const ann = rig.client('ann');
     await settled();
     const seen = elsewhere.events.length;
-    const ann = rig.client('ann');
     ann.say(ask(1));
     ann.say(ask(2));
     ann.say({ type: 'withdraw', promptId: 'p2' });
@@ -254,17 +297,18 @@ describe('a client of another channel', () => {
     runner.ask('t1', 'q1');
     await settled();
     ann.say({ type: 'answer', questionId: 'q1', answer: 'Yes' });
+    await settled();
     runner.finish('t1');
     await settled();
     expect(ann.of('queue.withdrawn')).toHaveLength(1);
     expect(ann.of('complete')).toHaveLength(1);
-    const shown = elsewhere.events.slice(seen).filter(({ type }) => type !== 'user.joined');
-    // That the queue has changed is shown to everybody, but no place in it of another channel.
+    // That the queue has changed is for everybody, but each client sees only its own channel's prompts.
+    const shown = elsewhere.events.slice(seen);
     expect(new Set(shown.map(({ type }) => type))).toEqual(new Set(['queue.state']));
     for (const { data } of shown) expect(data).toMatchObject({ queue: [], pending: null });
   });
 
-  it('cannot answer, stop or follow the turn', async () => {
+  it('cannot answer, stop or follow the turns of another', async () => {
     const rig = createSessionRig();
     const { runner } = await begin(rig);
     runner.ask('t1', 'q1');
@@ -288,11 +332,11 @@ describe('a client of another channel', () => {
   });
 });
 
-describe('a session refuses or skips', () => {
+describe('a session', () => {
   it.each([
-    ['that only the clock may give', '__expired__'],
+    ['that only an expired question has', '__expired__'],
     ['that is too long', 'x'.repeat(64_001)],
-  ])('an answer %s', async (_, answer) => {
+  ])('refuses an answer %s', async (_, answer) => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
     runner.ask('t1', 'q1');
@@ -306,23 +350,42 @@ describe('a session refuses or skips', () => {
     expect(runner.of('answer')).toHaveLength(1);
   });
 
-  it('frames of a runner that nest too deep', async () => {
+  it('skips JSON of a runner that nests too deep to be written again', async () => {
     const rig = createSessionRig();
-    const { runner, ann } = await begin(rig);
+    const { runner, ann, turnId } = await begin(rig);
     const seen = ann.events.length;
-    const turnId = rig.turnIdOf('t1');
-    const chunk = `{"type":"data-tree","data":${DEEP}}`;
-    runner.say(`{"type":"chunks","turnId":"${turnId}","seq":2,"chunks":[${chunk}]}`);
+    const call = `{"type":"tool-input-available","toolCallId":"c","toolName":"x","input":${DEEP}}`;
+    runner.say(`{"type":"chunks","turnId":"${turnId}","seq":2,"chunks":[${call}]}`);
     runner.say(`{"type":"event","event":{"type":"git-state","branch":${DEEP}}}`);
     await settled();
     expect(ann.events).toHaveLength(seen);
     runner.finish('t1');
     await settled();
-    expect(ann.last('message.finalize')).toMatchObject({ reason: 'end_turn', seq: 2 });
-    expect(rig.storage.messages().at(-1)?.parts).toEqual([]);
+    expect(ann.last('message.finalize')).toMatchObject({ reason: 'end_turn' });
+    expect(rig.storage.messages()[1]).toMatchObject({ id: 't1', parts: [] });
   });
 
-  it('a prompt with files that nest too deep', async () => {
+  it('skips JSON of a deployed runner that nests too deep to be written again', async () => {
+    const rig = createSessionRig();
+    const runner = rig.foreignRunner();
+    const ann = rig.client('ann');
+    ann.say(ask(1));
+    await settled();
+    runner.say(create('x1'));
+    await settled();
+    const seen = ann.events.length;
+    const call = '"turnId":"x1","callId":"c","toolName":"x","status":"running"';
+    runner.say(`{"type":"message.part.tool-update",${call},"args":${DEEP}}`);
+    runner.say(`{"type":"git-state","branch":${DEEP}}`);
+    await settled();
+    expect(ann.events).toHaveLength(seen);
+    runner.say({ type: 'message.finalize', turnId: 'x1', reason: 'end_turn' });
+    await settled();
+    expect(ann.last('message.finalize')).toMatchObject({ reason: 'end_turn' });
+    expect(rig.storage.messages()[1]).toMatchObject({ id: 't1', parts: [{ type: 'step-start' }] });
+  });
+
+  it('refuses files that nest too deep to be written', async () => {
     const rig = createSessionRig();
     const ann = rig.client('ann');
     const files = `[{"mime":"a/b","url":"data:,","more":${DEEP}}]`;
@@ -332,59 +395,44 @@ describe('a session refuses or skips', () => {
     expect(rig.session.isIdle).toBe(true);
   });
 
-  it.each([
-    ['bytes', { turnBytes: 1_000 }, 'turnBytes'],
-    ['questions', { turnQuestions: 5 }, 'turnQuestions'],
-    ['stored bytes', { sessionBytes: 1_000 }, 'sessionBytes'],
-  ])('a turn whose questions come to too many %s', async (_, limits, limit) => {
-    const exceeded: string[] = [];
-    const onLimit = (name: string) => void exceeded.push(name);
-    const rig = createSessionRig({ limits, onLimit });
-    const { runner, ann } = await begin(rig);
+  it('counts questions towards the size of a turn as it counts text', async () => {
+    const rig = createSessionRig({ limits: { turnBytes: 1_000 } });
+    const { runner, ann, turnId } = await begin(rig);
     for (let n = 1; n <= 200; n++) {
       runner.ask('t1', `q${n}`, { text: 'x'.repeat(100) });
-      if (n % 2 === 0) await settled();
+      if (n < 5) await settled();
     }
-    const code = limit === 'sessionBytes' ? 'session-full' : 'turn-too-large';
-    expect(ann.of('message.finalize')).toMatchObject([{ reason: 'error', code }]);
+    await settled();
+    expect(ann.of('message.finalize')).toMatchObject([{ reason: 'error', code: 'turn-too-large' }]);
+    expect(ann.of('question').length).toBeGreaterThan(0);
     expect(ann.of('question').length).toBeLessThan(10);
     expect(await rig.session.openQuestions()).toEqual([]);
-    expect(exceeded).toEqual([limit]);
-    expect(rig.session.isIdle).toBe(true);
+    expect(runner.of('stop')).toEqual([{ type: 'stop', turnId }]);
   });
 
-  it('one event that is too large, with its turn, and goes on with the next', async () => {
+  it('fails the turn of an event that is too large, and goes on with the next', async () => {
     const rig = createSessionRig({ limits: { eventBytes: 500 } });
-    const { runner, ann } = await begin(rig);
+    const { runner, ann, turnId } = await begin(rig);
     ann.say(ask(2));
     await settled();
-    const large = { type: 'text-delta', id: 'words', delta: 'x'.repeat(600) } as const;
-    runner.chunks('t1', large);
+    runner.text('t1', 'x'.repeat(600));
     await settled();
     expect(ann.last('message.finalize')).toMatchObject({ turnId: 't1', code: 'turn-too-large' });
     expect(ann.of('message.part.text-delta')).toEqual([]);
-    expect(runner.last('stop')).toMatchObject({ turnId: rig.turnIdOf('t1') });
-    // The same again is of the turn that has ended.
-    runner.chunks('t1', large);
+    expect(runner.last('stop')).toMatchObject({ turnId });
+    // Sent again, it still fails no other turn.
+    runner.text('t1', 'x'.repeat(600));
     runner.finish('t2');
     await settled();
     expect(rig.storage.promptInfo('messageId', 't2')).toMatchObject({ outcome: 'finished' });
-    // Many events that are small, in one frame, are not one that is large.
-    ann.say(ask(3));
-    await settled();
-    runner.chunks('t3', ...Array.from({ length: 20 }, () => ({ ...large, delta: 'x'.repeat(100) })));
-    runner.finish('t3');
-    await settled();
-    expect(textOf(rig.storage.messages().at(-1))).toHaveLength(2_000);
-    // It belongs to no turn, so that there is none to fail.
+    // It belongs to no turn, so there is none to fail: no client gets it.
     runner.say({ type: 'event', event: { type: 'git-state', branch: 'x'.repeat(600) } });
+    runner.say({ type: 'event', event: { type: 'git-state', branch: 'main' } });
     await settled();
-    expect(ann.of('git-state')).toEqual([]);
+    expect(ann.of('git-state')).toEqual([{ type: 'git-state', branch: 'main' }]);
   });
-});
 
-describe('a long history', () => {
-  it('reaches clients and runners as far as it fits, the latest', async () => {
+  it('gives clients and runners the latest of a long history that fits', async () => {
     const rig = createSessionRig({ limits: { initBytes: 700, historyBytes: 700 } });
     const runner = rig.runner('r1', { needsHistory: true });
     const ann = rig.client('ann');
@@ -397,21 +445,20 @@ describe('a long history', () => {
     }
     const bob = rig.client('bob');
     await settled();
-    expect(bob.events[0]).toMatchObject({ session: { messages: [{ id: 'p3' }, { id: 't3' }] } });
+    const { session } = bob.events[0] as unknown as { session: { messages: { id: string }[] } };
+    expect(session.messages.map(({ id }) => id)).toEqual(['p3', 't3']);
     ann.say(ask(4));
     await settled();
     expect(runner.last('prompt')).toMatchObject({
       prompt: { messages: [{ id: 'p3' }, { id: 't3' }, { id: 'p4' }] },
     });
   });
-});
 
-describe('a client of the old dialect', () => {
-  it('gets the message at every change of a tool, also when much comes at once', async () => {
+  it('shows old clients each change as it was then, also when several come at once', async () => {
     const rig = createSessionRig();
     const { runner, ann } = await begin(rig);
-    const call = { toolCallId: 'c', toolName: 'x' };
-    runner.chunks('t1', { type: 'tool-input-available', ...call, input: {} });
+    const call = { toolCallId: 'c', toolName: 'x', input: {} };
+    runner.chunks('t1', { type: 'tool-input-available', ...call });
     runner.text('t1', 'Later.');
     runner.chunks('t1', { type: 'tool-output-available', toolCallId: 'c', output: 1 });
     await settled();
@@ -424,13 +471,11 @@ describe('a client of the old dialect', () => {
       ['Later.', 'completed'],
     ]);
   });
-});
 
-describe('a connection', () => {
-  it('that the session has closed is not listened to any more', async () => {
+  it('takes nothing more from a client whose socket it has closed', async () => {
     const rig = createSessionRig({ limits: { clientBufferBytes: 1_000 } });
     const { runner, ann } = await begin(rig);
-    // So far behind that the session does not wait.
+    // So far behind that the session does not wait for it.
     ann.buffered = 8_001;
     runner.text('t1', 'A');
     await settled();
@@ -438,11 +483,11 @@ describe('a connection', () => {
     ann.say(ask(2));
     ann.say({ type: 'abort' });
     await settled();
-    expect(rig.storage.promptInfo('messageId', 't2')).toBeUndefined();
+    expect(rig.storage.promptInfo('promptId', 'p2')).toBeUndefined();
     expect(runner.of('stop')).toEqual([]);
   });
 
-  it('of a deployed runner that speaks of another prompt does not prove that the turn goes on', async () => {
+  it('waits no longer for a lost runner because another runner speaks of something else', async () => {
     const rig = createSessionRig();
     const runner = rig.foreignRunner();
     const ann = rig.client('ann');
@@ -460,14 +505,16 @@ describe('a connection', () => {
     expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', code: 'runner-lost' }]);
   });
 
-  it('of a newcomer gets the open questions of the turn, with their place in it', async () => {
+  it('shows a newcomer the open questions of the turn, with their place in it', async () => {
     const rig = createSessionRig();
-    const { runner } = await begin(rig);
+    const { runner, ann } = await begin(rig);
     runner.ask('t1', 'q1');
     await settled();
+    const { seq } = ann.last('question') as { seq?: unknown };
+    expect(seq).toBe((await rig.chunksOf('t1')).length);
     const bob = rig.client('bob');
     await settled();
-    const place = { turnId: 't1', promptId: 'p1', seq: 2, channelType: 'web' };
+    const place = { turnId: 't1', promptId: 'p1', seq, channelType: 'web' };
     expect(bob.events[0]).toMatchObject({ data: { questions: [{ questionId: 'q1', ...place }] } });
   });
 });
