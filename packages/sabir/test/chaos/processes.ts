@@ -24,6 +24,8 @@ async function start<Report extends { type: string }>(
     execArgv: [],
     serialization: 'advanced',
   });
+  // Many turns may ask for its log at once.
+  child.setMaxListeners(200);
   children?.add(child);
   child.once('exit', () => children?.delete(child));
   const ready = Promise.withResolvers<number>();
