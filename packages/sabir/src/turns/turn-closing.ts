@@ -30,7 +30,7 @@ export function createTurnClosing({
 
   async function close(outcome: TurnOutcome): Promise<Closed> {
     // Read before it is closed: a log that retains nothing has forgotten it afterwards.
-    const message = await hooks.readMessage(unwritten.lastSeq, messageId());
+    const message = await hooks.readToStore(unwritten.lastSeq, messageId());
     await writer.close(outcome, hooks.toStore(outcome, message));
     return { outcome, message };
   }
@@ -50,6 +50,15 @@ export function createTurnClosing({
       if (closings.length > 0) await writer.append(closings);
       // Without closings all of the turn was stored, and only its end was refused.
       return close(closings.length > 0 ? failed : decided);
+    },
+    /** After that has failed, for the only process that can end the turn: `onFinish` stores what `store` could not. */
+    async closeUnstored(failed: TurnOutcome, decided: TurnOutcome): Promise<Closed> {
+      const written = await readWritten(log, turnId, unwritten.lastSeq).catch(() => []);
+      const isWhole = closingsOf(written, messageId(), failed).length === 0;
+      // Where this is not possible, or closings could not be written, the log ends the turn when its lease runs out.
+      if (isWhole) await writer.close(decided).catch(() => undefined);
+      const message = await hooks.readMessage(unwritten.lastSeq, messageId());
+      return { outcome: isWhole ? decided : failed, message };
     },
     /** Whether the log has lost the turn. */
     async isGone(): Promise<boolean> {

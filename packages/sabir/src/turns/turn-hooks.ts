@@ -46,6 +46,21 @@ export function createTurnHooks(options: TurnOptions, ids: Ids) {
     return { message, outcome, ...(usage && { usage }), ...ids };
   }
 
+  async function read(lastSeq: number, messageId: string): Promise<UIMessage> {
+    return toMessage(await readWritten(log, ids.turnId, lastSeq), messageId);
+  }
+
+  /** For `onFinish`, which runs also when the log cannot be read: then nothing of the message is known. */
+  async function readMessage(lastSeq: number, messageId: string): Promise<UIMessage> {
+    if (!options.onFinish) return toMessage([], messageId);
+    try {
+      return await read(lastSeq, messageId);
+    } catch (error) {
+      logger?.error?.('the turn could not be read', { ...ids, error: withoutContent(error) });
+      return toMessage([], messageId);
+    }
+  }
+
   return {
     /** For the step that ends the turn. */
     toStore(outcome: TurnOutcome, message: UIMessage): (() => void) | undefined {
@@ -56,15 +71,9 @@ export function createTurnHooks(options: TurnOptions, ids: Ids) {
       await run('onEnd', () => options.onEnd?.(outcome, stats));
       await run('onFinish', () => options.onFinish?.(toFinished(outcome, message)));
     },
-    /** For `store` and `onFinish`, which run also when the log cannot be read: then nothing of it is known. */
-    async readMessage(lastSeq: number, messageId: string): Promise<UIMessage> {
-      if (!options.onFinish && !options.store) return toMessage([], messageId);
-      try {
-        return toMessage(await readWritten(log, ids.turnId, lastSeq), messageId);
-      } catch (error) {
-        logger?.error?.('the turn could not be read', { ...ids, error: withoutContent(error) });
-        return toMessage([], messageId);
-      }
-    },
+    /** For the step that ends the turn. Rejects where the log cannot be read: what is stored has to be whole. */
+    readToStore: (lastSeq: number, messageId: string): Promise<UIMessage> =>
+      options.store ? read(lastSeq, messageId) : readMessage(lastSeq, messageId),
+    readMessage,
   };
 }

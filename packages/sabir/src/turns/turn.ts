@@ -261,10 +261,9 @@ export function runTurn(options: TurnOptions): Turn {
       ...(!isTooLarge && !isFenced && { error: withoutContent(error) }),
     });
     let outcome = failed;
+    let decided = outcomeIn(state) ?? failed;
     try {
-      if (!isFenced) {
-        return await finish(await closing.closeAfterError(failed, outcomeIn(state) ?? failed));
-      }
+      if (!isFenced) return await finish(await closing.closeAfterError(failed, decided));
     } catch (second) {
       // Its lease runs out, or has: the process that notices ends the turn.
       if (isFence(second)) outcome = { status: 'lost' };
@@ -276,7 +275,8 @@ export function runTurn(options: TurnOptions): Turn {
         return;
       }
     }
-    await finish({ outcome, message: await hooks.readMessage(unwritten.lastSeq, messageId) });
+    if (outcome.status === 'lost') decided = outcome;
+    await finish(await closing.closeUnstored(outcome, decided));
   }
 
   /** After a full lease without contact, another process may own the turn. */
