@@ -1,5 +1,6 @@
 import type { Role } from '../core/roles.ts';
 import type { User } from '../turns/upstream.ts';
+import type { Guard } from './guard.ts';
 import type { Clock, SessionNotice } from './options.ts';
 import type { SessionStorage } from './storage.ts';
 
@@ -12,24 +13,30 @@ export type ConnectedUser = { id: string; name?: string };
 type PeopleOptions = {
   storage: SessionStorage;
   clock: Clock;
+  guard: Guard;
   notify(notice: SessionNotice): void;
 };
 
 /** The people who are in a session now, each with one or more connections. */
-export function createPeople({ storage, clock, notify }: PeopleOptions) {
+export function createPeople({ storage, clock, guard, notify }: PeopleOptions) {
   const present = new Set<Present>();
 
   const isPresent = (userId: string) => [...present].some(({ user }) => user.id === userId);
 
-  /** A session without a prompt is not stored, and neither are its visitors. */
+  /**
+   * A session without a prompt is not stored, and neither are its visitors. A storage that fails keeps no user from coming
+   * and going.
+   */
   function save({ user, role }: Present): void {
-    if (storage.bytes() === 0) return;
-    const now = clock.now();
-    storage.saveParticipant({
-      ...toConnectedUser(user),
-      role,
-      firstSeenAt: storage.participant(user.id)?.firstSeenAt ?? now,
-      lastSeenAt: now,
+    guard(() => {
+      if (storage.bytes() === 0) return;
+      const now = clock.now();
+      storage.saveParticipant({
+        ...toConnectedUser(user),
+        role,
+        firstSeenAt: storage.participant(user.id)?.firstSeenAt ?? now,
+        lastSeenAt: now,
+      });
     });
   }
 

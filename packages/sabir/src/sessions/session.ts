@@ -120,7 +120,7 @@ export class Session {
     const notify = (notice: SessionNotice) => this.#notify(notice);
     const onEvent = (event: SessionEvent) => this.#emit(event);
     const onLimit = (limit: keyof SessionLimits) => options.onLimit?.(limit);
-    this.people = createPeople({ storage, clock, notify });
+    this.people = createPeople({ storage, clock, guard, notify });
     const onReady = () => hosts.onReady();
     const ofHosts = { sessionId, timing, limits, onReady, onEvent, onLimit, logger };
     const runnerOf = (turnId: string) => storage.promptInfo('turnId', turnId)?.runnerId;
@@ -266,7 +266,7 @@ export class Session {
       if (isFirst) this.people.remember();
     });
     this.#turns.add(prompt, user);
-    return { prompt: storage.promptInfo('promptId', promptId) ?? prompt, isNew: true };
+    return { prompt: this.queue.find(promptId) ?? this.running ?? prompt, isNew: true };
   }
 
   /** The limit that one more prompt of so many bytes would exceed. */
