@@ -1,378 +1,413 @@
-import { describe, expect, it } from 'vitest';
-import { createSessionRig, createTestClock, settled } from '../../test/session-rig.ts';
-import type { Loose } from '../core/loose.ts';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import {
-  type Clock,
-  memorySessionStore,
-  type SessionStorage,
-  type SessionStore,
-  type StoredMessage,
-} from './index.ts';
+  ask,
+  createWorld,
+  FAILING,
+  type Failing,
+  pass,
+  STEP_MS,
+  type World,
+} from '../../test/session-faults.ts';
+import { createModelRunner } from '../../test/session-model-runner.ts';
+import { type SessionRig, settled, textOf } from '../../test/session-rig.ts';
+import { foldChunks } from '../core/fold.ts';
+import type { Loose } from '../core/loose.ts';
+import { readWritten } from '../turns/read-written.ts';
+import { toUIMessage } from './index.ts';
 
-/** A storage that throws when it is told to: at its nth call from now on, or at all of a name. */
-function createFaults(storage: SessionStorage) {
-  const state = { calls: 0, failAt: 0, failed: '', broken: '' };
-  const faulty = new Proxy(storage, {
-    get:
-      (target, name: keyof SessionStorage) =>
-      (...given: never[]) => {
-        state.calls++;
-        if (state.calls !== state.failAt && state.broken !== name) {
-          return (target[name] as (...args: never[]) => unknown).apply(target, given);
-        }
-        state.failed = name;
-        throw new Error('The disk is full.');
-      },
-  });
-  return { state, faulty };
-}
+const TIMERS = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const;
+vi.useFakeTimers({ toFake: [...TIMERS, 'Date', 'performance'] });
+afterAll(() => void vi.useRealTimers());
 
-function createRig(clock: Clock & { pass(ms: number): void } = createTestClock()) {
-  const store = memorySessionStore();
-  const { state, faulty } = createFaults(store.open('s'));
-  const logged: unknown[] = [];
-  const logger = { warn: () => undefined, error: (message: string) => void logged.push(message) };
-  const rig = createSessionRig({ storage: faulty, clock, logger });
-  return { rig, clock, store, state, logged };
-}
+const NUMBERS = [1, 2, 3, 4, 9];
 
-const ask = (n: number) => ({
-  type: 'prompt',
-  content: `Hi ${n}`,
-  promptId: `p${n}`,
-  turnId: `t${n}`,
-});
-const PROMPTS = [1, 2, 3, 9].map((n) => ({ promptId: `p${n}`, turnId: `t${n}` }));
-
-/** Gives a runner's events their numbers, across its connections. */
-function createCounter() {
-  let runnerSeq = 0;
-  return (event: object) => ({ ...event, runnerSeq: ++runnerSeq });
-}
-
-/** Something of everything: two answers, a question that is answered, one that expires, a drop. */
-async function playAll({ rig, clock, state }: ReturnType<typeof createRig>, failAt: number) {
-  const count = createCounter();
+/** Something of everything: answers, a question that is answered, one that expires, a drop, a stop. */
+async function playAll({ rig, state }: World, failAt: number) {
+  await settled();
   Object.assign(state, { calls: 0, failAt });
+  const runner = createModelRunner(rig, 'r1');
   const ann = rig.client('ann');
   const bob = rig.client('bob');
+  const work = async (...doing: Parameters<typeof runner.work>[0][]) => {
+    for (const one of doing) {
+      runner.connect();
+      await settled();
+      runner.receive();
+      runner.work(one);
+      await settled();
+    }
+  };
   ann.say(ask(1));
   ann.say(ask(2));
   bob.say(ask(3));
-  const runner = rig.runner('r1');
-  const say = async (event: object) => {
-    runner.say(count(event));
-    await settled();
-  };
-  const begin = async (turnId: string) => {
-    await say({ type: 'message.create', turnId });
-    await say({ type: 'message.part.text-delta', turnId, delta: 'one ' });
-  };
-  await begin('t1');
-  await say({ type: 'question', turnId: 't1', questionId: 'q1', text: 'Deploy?' });
+  await work('text', 'question');
   bob.say({ type: 'answer', questionId: 'q1', answer: 'Yes' });
-  await settled();
-  await say({ type: 'question', turnId: 't1', questionId: 'q2', text: 'Sure?' });
-  clock.pass(5 * 60_000);
-  await settled();
+  await work('text', 'text', 'question');
+  await pass(5 * 60_000 + STEP_MS);
   bob.say({ type: 'withdraw', promptId: 'p3' });
-  await say({ type: 'message.part.text-delta', turnId: 't1', delta: 'two' });
-  await say({ type: 'message.finalize', turnId: 't1', reason: 'end_turn' });
-  await begin('t2');
-  runner.drop();
-  clock.pass(30_000);
-  await settled();
+  await work('text', 'text', 'end');
+  await work('text');
+  runner.cut();
+  await pass(30_000);
+  ann.say(ask(4));
+  await work('text', 'text');
+  ann.say({ type: 'abort', turnId: 't4' });
+  await work('text', 'text');
   bob.drop();
   await settled();
   const { calls } = state;
   Object.assign(state, { failAt: 0 });
-  const known = runner.of('prompt').map(({ turnId }) => turnId);
-  return { ann, bob, calls, known, count };
+  return { ann, bob, runner, calls };
 }
 
-/** From here on the disk works: somebody new asks, and the agent answers whatever it is asked. */
-async function goOn({ rig, clock }: ReturnType<typeof createRig>, known: unknown[], count: Count) {
-  const runner = rig.runner('r1', { known });
+/** From here on the disk works: another person asks, and the agent answers all that it is asked. */
+async function goOn({ rig }: World, runner: ReturnType<typeof createModelRunner>) {
   const cid = rig.client('cid');
   cid.say(ask(9));
-  const answered = new Set<unknown>();
-  for (let n = 0; n < 12; n++) {
-    for (const { turnId } of runner.of('prompt')) {
-      if (answered.has(turnId)) continue;
-      answered.add(turnId);
-      runner.say(count({ type: 'message.create', turnId }));
-      runner.say(count({ type: 'message.finalize', turnId, reason: 'end_turn' }));
-    }
+  const isAnswered = () => rig.storage.promptInfo('promptId', 'p9')?.status === 'ended';
+  for (let n = 0; n < 12 && !(isAnswered() && rig.session.isIdle); n++) {
+    runner.connect();
     await settled();
-    clock.pass(61_000);
-    await settled();
+    runner.receive();
+    runner.finish();
+    await pass(STEP_MS);
   }
   return cid;
 }
 
-type Count = ReturnType<typeof createCounter>;
-
-/** Whatever anybody was told of a turn is so. */
-function checkTurn(storage: SessionStorage, events: Loose[], { promptId, turnId }: Ids): void {
-  const turn = storage.turn(turnId);
-  const message = storage.messages().find(({ id }) => id === turnId);
-  const told = events.filter((event) => event.turnId === turnId && typeof event.seq === 'number');
-  const ends = told.filter(({ type }) => type === 'message.finalize').map(({ reason }) => reason);
-  const refused = events.some((event) => event.refused === 'prompt' && event.promptId === promptId);
+/** What a client was shown of a turn is so. */
+async function checkTurn({ rig, log }: World, events: Loose[], n: number): Promise<void> {
+  const { storage } = rig;
+  const [promptId, messageId] = [`p${n}`, `t${n}`];
+  const prompt = storage.promptInfo('promptId', promptId);
+  const messages = storage.messages();
+  const shown = events.filter(({ turnId, seq }) => turnId === messageId && seq !== undefined);
   // What was refused is not asked all the same.
-  if (refused) expect(turn).toBeUndefined();
-  if (!turn) {
-    expect(told).toEqual([]);
+  const isRefused = events.some((one) => one.refused === 'prompt' && one.promptId === promptId);
+  if (isRefused) expect(prompt).toBeUndefined();
+  if (!prompt) {
+    expect(shown).toEqual([]);
+    expect(messages.filter(({ id }) => id === promptId || id === messageId)).toEqual([]);
     return;
   }
-  const text = told
-    .filter(({ type }) => type === 'message.part.text-delta')
-    .map(({ delta }) => delta)
-    .join('');
-  const isAnswered = turn.reason !== 'withdrawn';
+  const stored = messages.find(({ id }) => id === messageId);
+  const isAnswered = prompt.outcome !== 'withdrawn';
+  const seqs = shown.map(({ seq }) => seq as number);
   expect({
-    status: turn.status,
-    ends,
-    seqs: told.map(({ seq }) => seq),
-    text,
-    hasMessage: message !== undefined,
+    status: prompt.status,
+    hasPrompt: messages.some(({ id }) => id === promptId),
+    hasAnswer: stored !== undefined,
+    ends: shown.filter(({ type }) => type === 'message.finalize').map(({ reason }) => reason),
+    seqs,
+    text: shown
+      .map(({ type, delta }) => (type === 'message.part.text-delta' ? delta : ''))
+      .join(''),
   }).toEqual({
     status: 'ended',
-    seqs: told.map((_, at) => at + 1),
-    text: message?.content ?? '',
-    ends: isAnswered ? [turn.reason] : [],
-    hasMessage: isAnswered,
+    hasPrompt: isAnswered,
+    hasAnswer: isAnswered,
+    ends: isAnswered ? [REASONS[prompt.outcome as keyof typeof REASONS]] : [],
+    seqs: [...new Set(seqs)].sort((one, other) => one - other),
+    text: textOf(stored),
   });
-  expect(isAnswered ? lastPart(message) : undefined).toEqual(
-    isAnswered ? { type: 'finish', reason: turn.reason } : undefined,
-  );
+  if (!stored) return;
+  const chunks = await readWritten(log, prompt.turnId, 0);
+  const { reason: _, ...metadata } = stored.metadata as Loose;
+  expect({ ...toUIMessage(stored), metadata }).toEqual(foldChunks(chunks));
+  expect((await log.get(prompt.turnId))?.outcome?.status).toBe(prompt.outcome);
 }
 
-type Ids = (typeof PROMPTS)[number];
-
-function lastPart(message: StoredMessage | undefined): unknown {
-  return (message?.parts as unknown[] | undefined)?.at(-1);
-}
+const REASONS = { finished: 'end_turn', failed: 'error', stopped: 'canceled', lost: 'error' };
 
 /** Another process finds nothing that is broken, and nothing that waits. */
-function checkRestart(store: SessionStore): void {
-  const rig = createSessionRig({ storage: store.open('s') });
-  expect(rig.agent.isIdle).toBe(true);
-  expect(store.open('s').openTurns()).toEqual([]);
-  expect(store.open('s').openQuestions()).toEqual([]);
+async function checkRestart(rig: SessionRig): Promise<void> {
+  rig.restart();
+  await settled();
+  expect(rig.session.isIdle).toBe(true);
+  expect(rig.storage.openPrompts()).toEqual([]);
 }
 
-const { calls: CALLS } = await playAll(createRig(), 0);
+/** Every call of that session, by what fails. */
+const CASES: [Failing, number][] = [];
+for (const failing of FAILING) {
+  const { calls } = await playAll(createWorld(failing), 0);
+  for (let failAt = 1; failAt <= calls; failAt++) CASES.push([failing, failAt]);
+}
 
-describe('a storage that fails', () => {
-  it.each(Array.from({ length: CALLS }, (_, at) => at + 1))(
-    'once, at call %i: nothing untrue is told, and the session goes on',
-    async (failAt) => {
-      const given = createRig();
-      const { rig, store, state, logged } = given;
-      const { ann, bob, known, count } = await playAll(given, failAt);
+describe('a session', () => {
+  it.each(CASES)(
+    'whose %s fails once, at call %i, shows nothing untrue and goes on',
+    async (...given) => {
+      const [failing, failAt] = given;
+      const world = createWorld(failing);
+      const { rig, state, reported } = world;
+      const { ann, bob, runner } = await playAll(world, failAt);
       expect(state.failed).not.toBe('');
-      expect(logged).not.toEqual([]);
-      const cid = await goOn(given, known, count);
-      expect(rig.agent.isIdle).toBe(true);
-      const storage = store.open('s');
-      expect(storage.turn('t9')).toMatchObject({ reason: 'end_turn' });
-      // Somebody whose welcome failed was told nothing, and is not there.
-      if (ann.closed) expect(ann.events).toEqual([]);
+      const cid = await goOn(world, runner);
+      expect(rig.session.isIdle, `${state.failed}: ${reported}`).toBe(true);
+      const here = Object.entries({ ann, cid }).filter(([, { closed }]) => !closed);
+      expect(rig.session.people.users().map(({ id }) => id)).toEqual(here.map(([id]) => id));
+      expect(rig.storage.promptInfo('promptId', 'p9')).toMatchObject({ outcome: 'finished' });
+      // A client that could not be shown the session was shown nothing.
+      for (const { closed, events } of [ann, bob]) if (closed) expect(events).toEqual([]);
       const events = ann.closed ? [] : [...ann.events, ...bob.of('error')];
-      if (events.length > 0) for (const ids of PROMPTS) checkTurn(storage, events, ids);
-      checkTurn(storage, cid.events, { promptId: 'p9', turnId: 't9' });
-      checkRestart(store);
+      if (events.length > 0) for (const n of NUMBERS) await checkTurn(world, events, n);
+      await checkTurn(world, cid.events, 9);
+      await checkRestart(rig);
     },
   );
+});
 
-  it('at a turn’s end says so, and stores that later', async () => {
-    const { rig, clock, store, state } = createRig();
-    const runner = rig.runner('r1');
-    const ann = rig.client('ann');
-    ann.say(ask(1));
-    ann.say(ask(2));
-    runner.say({ type: 'message.part.text-delta', turnId: 't1', delta: 'Half' });
+/** A turn that has said something, and a prompt that waits. */
+async function begin(world: World) {
+  const { rig } = world;
+  const runner = rig.runner('r1');
+  const ann = rig.client('ann');
+  ann.say(ask(1));
+  ann.say(ask(2));
+  await settled();
+  runner.text('t1', 'Half ');
+  await settled();
+  return { ...world, runner, ann };
+}
+
+const stored = ({ storage }: SessionRig, messageId: string) =>
+  storage.messages().find(({ id }) => id === messageId);
+
+describe.each([
+  ['on its own database', 'storage'],
+  ['in memory', 'storage beside a log in memory'],
+] as const)('a session with a log %s, whose storage fails at the end of a turn', (_, failing) => {
+  async function end() {
+    const begun = await begin(createWorld(failing));
+    begun.state.broken = 'addMessage';
+    begun.runner.text('t1', 'and whole.');
+    begun.runner.finish('t1');
     await settled();
-    state.broken = 'updateTurn';
-    runner.say({ type: 'message.finalize', turnId: 't1', reason: 'end_turn' });
-    expect(ann.of('message.finalize')).toMatchObject([
-      { turnId: 't1', reason: 'error', code: 'log-failed', seq: 3 },
-    ]);
-    // Nobody begins something else before it can be kept that this has ended.
-    clock.pass(5_000);
-    expect(runner.of('prompt')).toHaveLength(1);
-    expect(store.open('s').turn('t1')).toMatchObject({ status: 'running' });
+    return begun;
+  }
+
+  it('stores the end later, before the next turn begins', async () => {
+    const { rig, ann, runner, state } = await end();
+    await pass(50_000);
+    expect(runner.prompts()).toEqual(['t1']);
+    expect(rig.storage.promptInfo('promptId', 'p1')).toMatchObject({ status: 'running' });
+    expect(stored(rig, 't1')).toBeUndefined();
     state.broken = '';
-    clock.pass(1_000);
-    expect(store.open('s').turn('t1')).toMatchObject({ status: 'ended', reason: 'error' });
-    expect(store.open('s').messages().at(1)).toMatchObject({
-      id: 't1',
-      content: 'Half',
-      parts: [{ type: 'text' }, { type: 'error' }, { type: 'finish', reason: 'error' }],
+    await pass(40_000);
+    expect(rig.storage.promptInfo('promptId', 'p1')).toMatchObject({
+      status: 'ended',
+      outcome: 'finished',
     });
-    expect(store.open('s').events('t1', 2).join()).toContain('log-failed');
-    expect(runner.last('prompt')).toMatchObject({ turnId: 't2' });
+    expect(textOf(stored(rig, 't1'))).toBe('Half and whole.');
+    expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'end_turn' }]);
+    expect(runner.prompts()).toEqual(['t1', 't2']);
+    runner.finish('t2');
+    await settled();
+    expect(rig.session.isIdle).toBe(true);
+    expect(rig.storage.messages().map(({ id }) => id)).toEqual(['p1', 't1', 'p2', 't2']);
   });
 
-  it('at a turn’s end is no reason for whoever comes then to wait for it', async () => {
-    const { rig, clock, state, store } = createRig();
-    const runner = rig.runner('r1');
-    const ann = rig.client('ann');
-    ann.say(ask(1));
-    runner.say({ type: 'message.part.text-delta', turnId: 't1', delta: 'Half' });
+  it('lets a client that connects meanwhile follow all of the turn', async () => {
+    const { rig } = await end();
+    const bob = rig.client('bob');
     await settled();
-    state.broken = 'updateTurn';
-    runner.say({ type: 'message.finalize', turnId: 't1', reason: 'end_turn' });
-    const told = () => ann.events.filter(({ turnId, seq }) => turnId === 't1' && seq !== undefined);
-    const numbered = told();
-    const again = rig.client('ann');
-    again.say(ask(1));
-    expect(again.last('status')).toMatchObject({ data: { promptKnown: 'p1', turnId: 't1' } });
-    again.say({ type: 'follow', turnId: 't1', after: 1 });
-    again.say({ type: 'follow', turnId: 't1', after: 3 });
-    expect(again.events.filter(({ seq }) => seq !== undefined)).toEqual(numbered.slice(1));
+    expect(bob.events[0]?.type).toBe('init');
+    bob.say({ type: 'follow', turnId: 't1', after: 0 });
+    await settled();
+    expect(bob.of('message.part.text-delta').map(({ delta }) => delta)).toEqual([
+      ...['Half ', 'and whole.'],
+    ]);
+    expect(bob.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'end_turn' }]);
+  });
+});
+
+describe('a session whose storage fails', () => {
+  it('and whose process ends before the end of a turn is stored, stores that in the next', async () => {
+    const { rig, state, runner } = await begin(createWorld());
+    state.broken = 'addMessage';
+    runner.finish('t1');
+    await settled();
     state.broken = '';
-    clock.pass(1_000);
-    expect([told(), store.open('s').turn('t1')?.status]).toEqual([numbered, 'ended']);
-    // From now on it is told as it is stored.
-    const late = rig.client('ann');
-    late.say({ type: 'follow', turnId: 't1', after: 0 });
-    expect(late.events.filter(({ seq }) => seq !== undefined)).toEqual(numbered);
-  });
-
-  it('at a turn’s end, and whose process ends then, leaves no turn running', async () => {
-    const { rig, store, state } = createRig();
-    const runner = rig.runner('r1');
-    const ann = rig.client('ann');
-    ann.say(ask(1));
-    runner.say({ type: 'message.create', turnId: 't1' });
+    rig.restart();
     await settled();
-    state.broken = 'updateTurn';
-    runner.say({ type: 'message.finalize', turnId: 't1', reason: 'end_turn' });
-    const next = createSessionRig({ storage: store.open('s') });
-    next.clock.pass(30_000);
-    expect(store.open('s').turn('t1')).toMatchObject({ status: 'ended', reason: 'error' });
-    expect(next.agent.isIdle).toBe(true);
+    expect(textOf(stored(rig, 't1'))).toBe('Half ');
+    expect(rig.storage.promptInfo('promptId', 'p1')).toMatchObject({ outcome: 'finished' });
+    expect(rig.session.running).toBeUndefined();
   });
 
-  it('when a prompt is taken up leaves it in the queue, for as long as it takes', async () => {
-    const { rig, clock, store, state } = createRig();
+  it('when a prompt is taken up leaves it in the queue, for as long as that takes', async () => {
+    const { rig, state } = createWorld();
     const runner = rig.runner('r1');
     const ann = rig.client('ann');
+    await settled();
     state.broken = 'addMessage';
     ann.say(ask(1));
+    await settled();
     expect(ann.of('error')).toEqual([]);
     expect(ann.last('status')).toMatchObject({ data: { promptQueued: true, promptId: 'p1' } });
-    expect(store.open('s').turn('t1')).toMatchObject({ status: 'queued' });
-    clock.pass(60_000);
-    expect(runner.of('prompt')).toEqual([]);
+    expect(rig.storage.promptInfo('promptId', 'p1')).toMatchObject({ status: 'queued' });
+    await pass(60_000);
+    expect(runner.prompts()).toEqual([]);
     state.broken = '';
-    clock.pass(1_000);
-    expect(runner.of('prompt')).toMatchObject([{ turnId: 't1' }]);
+    await pass(1_000);
+    expect(runner.prompts()).toEqual(['t1']);
     expect(ann.last('queue.state')).toMatchObject({ data: { queue: [] } });
   });
 
-  it('when no runner has come ends no process, and the prompt is answered by the next', () => {
-    const { rig, clock, state } = createRig();
+  it('when no runner has come in time keeps the prompt for a runner that comes later', async () => {
+    const { rig, state } = createWorld();
     const ann = rig.client('ann');
     ann.say(ask(1));
+    await settled();
     state.broken = 'addMessage';
-    clock.pass(60_000);
+    await pass(60_000);
     expect(ann.of('message.finalize')).toEqual([]);
     state.broken = '';
-    expect(rig.runner('r1').of('prompt')).toMatchObject([{ turnId: 't1' }]);
+    const runner = rig.runner('r1');
+    await settled();
+    expect(runner.prompts()).toEqual(['t1']);
   });
 
-  it('when no runner has come answers the prompt once it works again, though nobody else asks', () => {
-    const { rig, clock, store, state } = createRig();
-    rig.client('ann').say(ask(1));
+  it('when no runner has come in time ends the prompt once it works again', async () => {
+    const { rig, state } = createWorld();
+    const ann = rig.client('ann');
+    ann.say(ask(1));
+    await settled();
     state.broken = 'addMessage';
-    clock.pass(60_000);
+    await pass(60_000);
     state.broken = '';
-    clock.pass(3_600_000);
-    expect(store.open('s').turn('t1')).toMatchObject({ status: 'ended', reason: 'error' });
+    await pass(60_000);
+    expect(ann.of('message.finalize')).toMatchObject([{ code: 'runner-absent' }]);
+    expect(stored(rig, 't1')).toMatchObject({ metadata: { outcome: 'failed' } });
+    expect(rig.session.isIdle).toBe(true);
   });
 
-  it('again and again keeps no word that nobody was told', async () => {
-    const { rig, clock, store, state } = createRig();
-    const ann = rig.client('ann');
-    const runner = rig.runner('r1');
-    ann.say(ask(1));
-    runner.say({ type: 'message.create', turnId: 't1', runnerSeq: 1 });
+  it('and has left two turns running: only the latest goes on', async () => {
+    const { rig } = await begin(createWorld());
+    for (const promptId of ['p1', 'p2']) rig.storage.updatePrompt(promptId, { status: 'running' });
+    rig.restart();
     await settled();
-    state.broken = 'appendEvents';
-    runner.say({ type: 'message.part.text-delta', turnId: 't1', delta: 'Half', runnerSeq: 2 });
-    await settled();
-    state.broken = '';
-    clock.pass(1_000);
-    const [, answer] = store.open('s').messages();
-    expect([answer?.content, ann.of('message.part.text-delta')]).toEqual(['', []]);
-    expect(ann.of('message.updated').at(-1)).toMatchObject({ data: { id: 't1', content: '' } });
-  });
-
-  it('when a question’s time is over tells it as soon as it can', async () => {
-    const { rig, clock, store, state } = createRig();
-    rig.client('ann').say(ask(1));
-    const runner = rig.runner('r1');
-    runner.say({ type: 'question', turnId: 't1', questionId: 'q1', text: 'Ok?', runnerSeq: 1 });
-    await settled();
-    state.broken = 'saveQuestion';
-    clock.pass(300_000);
-    state.broken = '';
-    clock.pass(1_000);
-    expect(store.open('s').question('q1')).toMatchObject({ status: 'expired' });
-    expect(runner.last('answer')).toMatchObject({ questionId: 'q1', answer: '__expired__' });
-  });
-
-  it('and left two turns running: only the latest may go on', () => {
-    const { store, rig } = createRig();
-    const storage = store.open('s');
-    const ann = rig.client('ann');
-    ann.say(ask(1));
-    ann.say(ask(2));
-    for (const turnId of ['t1', 't2']) storage.updateTurn(turnId, { status: 'running' });
-    const next = createSessionRig({ storage });
-    expect(storage.turn('t1')).toMatchObject({ status: 'ended', reason: 'error' });
-    expect(storage.messages().map(({ id }) => id)).toEqual(['t1']);
-    next.runner('r1', { turnId: 't2', known: ['t1', 't2'] }).say({
-      type: 'message.finalize',
-      turnId: 't2',
-      reason: 'end_turn',
+    expect(rig.storage.promptInfo('promptId', 'p1')).toMatchObject({
+      status: 'ended',
+      outcome: 'failed',
     });
-    expect(storage.turn('t2')).toMatchObject({ status: 'ended' });
-    expect(next.agent.isIdle).toBe(true);
-  });
-
-  it('while a question is asked has neither the question nor its event', async () => {
-    const { rig, store, state } = createRig();
     const runner = rig.runner('r1');
-    const ann = rig.client('ann');
-    ann.say(ask(1));
-    runner.say({ type: 'message.create', turnId: 't1' });
     await settled();
-    state.broken = 'saveQuestion';
-    runner.say({ type: 'question', turnId: 't1', questionId: 'q1', text: 'Deploy?' });
+    expect(runner.prompts()).toEqual(['t2']);
+    runner.finish('t2');
     await settled();
-    state.broken = '';
-    expect(ann.of('question')).toEqual([]);
-    expect(store.open('s').question('q1')).toBeUndefined();
-    expect(store.open('s').events('t1', 1).join()).not.toContain('question');
-    expect(ann.of('message.finalize')).toMatchObject([{ code: 'log-failed', seq: 2 }]);
-    expect(runner.last('abort')).toMatchObject({ turnId: 't1' });
+    expect(rig.storage.openPrompts()).toEqual([]);
+    expect(rig.session.isIdle).toBe(true);
   });
 
-  it('when somebody comes in or leaves hurts nobody else', () => {
-    const { rig, state } = createRig();
+  it('closes the socket of a client that connects, and lets the others go on', async () => {
+    const { rig, state } = createWorld();
     const ann = rig.client('ann');
     const bob = rig.client('bob');
-    state.broken = 'bytes';
+    await settled();
+    state.broken = 'messages';
     const cid = rig.client('cid');
-    expect(cid.closed).toMatchObject({ code: 1011 });
+    await settled();
+    expect(cid).toMatchObject({ closed: { code: 1011 }, events: [] });
+    state.broken = 'bytes';
     bob.drop();
-    expect(rig.agent.clientCount).toBe(1);
+    await settled();
+    expect(rig.session.people.users()).toEqual([{ id: 'ann', name: 'ann' }]);
+    expect(rig.sockets.size).toBe(1);
     expect(ann.last('user.left')).toMatchObject({ userId: 'bob' });
     ann.say({ type: 'ping' });
+    await settled();
     expect(ann.last('pong')).toEqual({ type: 'pong' });
+  });
+});
+
+describe.each(['log', 'log in memory'] as const)('a session whose %s fails', (failing) => {
+  /** A log with a database fails where that does. */
+  const breaking = (call: string) => {
+    if (failing !== 'log') return call;
+    return call === 'close' ? 'end' : 'database';
+  };
+
+  it('begins a turn as soon as the log works again', async () => {
+    const { rig, state } = createWorld(failing);
+    const runner = rig.runner('r1');
+    const ann = rig.client('ann');
+    await settled();
+    state.broken = breaking('begin');
+    ann.say(ask(1));
+    await pass(20_000);
+    expect(runner.prompts()).toEqual([]);
+    expect([ann.of('message.finalize'), ann.of('error')]).toEqual([[], []]);
+    state.broken = '';
+    await pass(1_000);
+    expect(runner.prompts()).toEqual(['t1']);
+    runner.finish('t1');
+    await settled();
+    expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'end_turn' }]);
+    expect(rig.session.isIdle).toBe(true);
+  });
+
+  it('once at what the agent says ends the turn for its viewers, without that', async () => {
+    const { rig, ann, runner, state } = await begin(createWorld(failing));
+    Object.assign(state, { calls: 0, failAt: 1 });
+    runner.text('t1', 'lost');
+    await settled();
+    expect(state.failed).toBe('append');
+    expect(ann.of('message.part.text-delta')).toMatchObject([{ delta: 'Half ' }]);
+    expect(ann.of('message.finalize')).toMatchObject([
+      { turnId: 't1', reason: 'error', code: 'log-failed' },
+    ]);
+    expect(textOf(stored(rig, 't1'))).toBe('Half ');
+    expect(runner.of('stop')).toMatchObject([{ turnId: rig.turnIdOf('t1') }]);
+    expect(runner.prompts()).toEqual(['t1', 't2']);
+  });
+
+  it('at everything that is written ends the turn when the log works again, with what was shown', async () => {
+    const { rig, log, ann, runner, state } = await begin(createWorld(failing));
+    state.broken = breaking('append');
+    runner.text('t1', 'lost');
+    await pass(20_000);
+    expect(ann.of('message.part.text-delta')).toMatchObject([{ delta: 'Half ' }]);
+    state.broken = '';
+    await pass(60_000);
+    expect(textOf(stored(rig, 't1'))).toBe('Half ');
+    expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'error' }]);
+    expect((await log.get(rig.turnIdOf('t1')))?.outcome).toBeDefined();
+    // The session may have closed the connection, to be sent again what the log did not take.
+    const again = runner.closed ? rig.runner('r1') : runner;
+    await settled();
+    expect(again.prompts()).toContain('t2');
+  });
+
+  it('at the end of a turn closes the turn later', async () => {
+    const { rig, log, ann, runner, state } = await begin(createWorld(failing));
+    state.broken = breaking('close');
+    runner.finish('t1');
+    await pass(20_000);
+    expect(ann.of('message.finalize')).toMatchObject([{ turnId: 't1', reason: 'end_turn' }]);
+    state.broken = '';
+    await pass(60_000);
+    expect(rig.storage.promptInfo('promptId', 'p1')).toMatchObject({ outcome: 'finished' });
+    expect(textOf(stored(rig, 't1'))).toBe('Half ');
+    expect((await log.get(rig.turnIdOf('t1')))?.outcome).toBeDefined();
+    expect(ann.of('message.finalize')).toHaveLength(1);
+    expect(runner.prompts()).toEqual(['t1', 't2']);
+  });
+
+  it('at an answer refuses it, and takes it when it is given again', async () => {
+    const { ann, runner, state } = await begin(createWorld(failing));
+    runner.ask('t1', 'q1');
+    await settled();
+    const answer = { type: 'answer', questionId: 'q1', answer: 'Yes' };
+    state.broken = breaking('command');
+    ann.say(answer);
+    await settled();
+    expect(ann.of('error')).toMatchObject([{ refused: 'answer', code: 'log-failed' }]);
+    expect(runner.of('answer')).toEqual([]);
+    state.broken = '';
+    ann.say(answer);
+    await settled();
+    expect(runner.of('answer')).toMatchObject([{ questionId: 'q1', answer: 'Yes' }]);
   });
 });
