@@ -71,6 +71,8 @@ export type TestSocket = SessionSocket & {
   of(type: string): Event[];
   last(type: string): Event | undefined;
   buffered: number;
+  /** Called with each event as it comes. */
+  onEvent?: (event: Event) => void;
 };
 
 /** Its turns may be given by the ids of their messages. */
@@ -98,7 +100,9 @@ function createTestSocket(
     send(frame) {
       if (!isAlive()) return;
       activity++;
-      socket.events.push(JSON.parse(frame));
+      const event: Event = JSON.parse(frame);
+      socket.events.push(event);
+      socket.onEvent?.(event);
     },
     close(code, reason) {
       if (socket.closed || !isAlive()) return;

@@ -24,6 +24,8 @@ type Move =
   | { do: 'stop'; who: number }
   | { do: 'cut' | 'connect' | 'replace' | 'kill' | 'settle' | 'break' | 'mend' }
   | { do: 'slow'; isSlow: boolean }
+  /** A client joins so many microtasks after another has got such an event. */
+  | { do: 'lurk'; who: number; type: string; after: number }
   | { do: 'pass'; ms: number }
   | { do: 'receive'; most: number }
   | { do: 'work'; doing: Doing };
@@ -48,6 +50,11 @@ const work = (weight: number, doing: Doing) =>
 const MOVES = [
   move(14, ['prompt'], { who }),
   move(4, ['join'], { who }),
+  move(4, ['lurk'], {
+    who,
+    type: fc.constantFrom('message.create', 'message.part.text-delta', 'message.finalize'),
+    after: fc.nat({ max: 20 }),
+  }),
   move(4, ['again'], { which }),
   move(12, ['abort', 'withdraw', 'answer'], { who, which }),
   move(2, ['stop'], { who }),
@@ -78,6 +85,8 @@ afterAll(() => void vi.useRealTimers());
 /** A client, from when it came to when it, or the process, went. */
 type Watcher = { id: string; socket: TestSocket; events: TestSocket['events']; isThere: boolean };
 
+type Lurker = { by: string; type: string; after: number };
+
 /** A prompt, and the client that sent it, unless others have sent it again. */
 type Asked = { promptId: string; messageId: string; by: string; on?: Watcher };
 
@@ -97,6 +106,7 @@ function createWorld() {
     database: breakable,
   });
   const watchers: Watcher[] = [];
+  const lurkers: Lurker[] = [];
   const prompts: Asked[] = [];
   const runners = [createModelRunner(rig, 'r1')];
   const runner = () => runners.at(-1) as (typeof runners)[number];
@@ -105,7 +115,18 @@ function createWorld() {
     const socket = rig.client(id);
     const watcher = { id, socket, events: socket.events, isThere: true };
     watchers.push(watcher);
+    socket.onEvent = ({ type }) => {
+      const due = lurkers.find((one) => one.type === type);
+      if (due) void joinLater(lurkers.splice(lurkers.indexOf(due), 1)[0] as Lurker);
+    };
     return watcher;
+  }
+
+  async function joinLater({ by, after }: Lurker): Promise<void> {
+    const { session } = rig;
+    for (let n = 0; n < after; n++) await undefined;
+    // Not if the process was killed meanwhile.
+    if (rig.session === session) join(by);
   }
 
   /** On the latest connection of this user. */
@@ -143,6 +164,7 @@ function createWorld() {
     } else if (given.do === 'answer') {
       say(by, { type: 'answer', questionId: `q${(given.which % 3) + 1}`, answer: 'Yes' });
     } else if (given.do === 'join') join(by);
+    else if (given.do === 'lurk') lurkers.push({ ...given, by });
     else if (given.do === 'connect') runner().connect();
     else if (given.do === 'cut') runner().cut();
     else if (given.do === 'replace') {

@@ -47,9 +47,15 @@ export function createFeed(options: FeedOptions) {
   const reading = new AbortController();
   const ready = Promise.withResolvers<void>();
   let position = 0;
+  let isReady = false;
   let isBegun = false;
   let isEnded = false;
   let isBroken = false;
+
+  function getReady(): void {
+    isReady = true;
+    ready.resolve();
+  }
 
   function send(seq: number, event: V2Event): void {
     const numbered = withSeq(event, seq);
@@ -72,7 +78,7 @@ export function createFeed(options: FeedOptions) {
   async function follow(): Promise<void> {
     const known = await log.get(turnId);
     const { lastSeq = 0 } = known ?? {};
-    if (lastSeq === 0) ready.resolve();
+    if (lastSeq === 0) getReady();
     if (!known && !(await options.hasBegun)) return;
     for await (const batch of log.read(turnId, position, reading.signal)) {
       for (const { seq, chunk } of batch) {
@@ -81,7 +87,7 @@ export function createFeed(options: FeedOptions) {
       }
       const missed = snapshots.flush();
       if (missed) clients.broadcastSnapshot(missed, channel);
-      if (position >= lastSeq) ready.resolve();
+      if (position >= lastSeq) getReady();
     }
   }
 
@@ -91,7 +97,7 @@ export function createFeed(options: FeedOptions) {
         return await follow();
       } catch {
         // The log fails: newcomers are shown what is known, and the rest when the log works again.
-        ready.resolve();
+        getReady();
         await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
       }
     }
@@ -99,7 +105,7 @@ export function createFeed(options: FeedOptions) {
 
   const done = followToEnd().then(() => {
     isBroken = !isEnded;
-    ready.resolve();
+    getReady();
     if (!reading.signal.aborted) options.onEnd();
   });
 
@@ -111,7 +117,10 @@ export function createFeed(options: FeedOptions) {
     get isBroken() {
       return isBroken;
     },
-    /** Settles when everything is read that the log had when this began. */
+    /** Everything is read that the log had when this began. */
+    get isReady() {
+      return isReady;
+    },
     ready: ready.promise,
     /** The number of the last chunk that clients have. */
     get position() {

@@ -149,7 +149,8 @@ export class V2Sockets {
       client.socket.close(1001, 'the session is closing');
       return () => undefined;
     }
-    await this.#untilShown();
+    // In one step with what follows: what happens in between would be shown twice, or not at all.
+    while (!this.#isClosed && !this.#isShown()) await this.#untilShown();
     if (this.#isClosed) return this.#welcome(client);
     const session = this.#session;
     // Presence first, so that `init` counts the newcomer; the others are notified, the newcomer is not yet a client.
@@ -169,15 +170,18 @@ export class V2Sockets {
   }
 
   /** A newcomer must not be shown the end of a turn, or what follows it, while the others wait for that end. */
+  #isShown(): boolean {
+    const feed = this.#ensureFeed();
+    return !feed || (this.#isRunning(feed) && feed.isReady);
+  }
+
   async #untilShown(): Promise<void> {
-    for (let feed = this.#ensureFeed(); feed && !this.#isClosed; feed = this.#ensureFeed()) {
-      if (this.#isRunning(feed)) {
-        await feed.ready;
-        if (this.#feed === feed && this.#isRunning(feed)) return;
-      } else {
-        await feed.done;
-        this.#endFeed(feed);
-      }
+    const feed = this.#ensureFeed();
+    if (!feed) return;
+    if (this.#isRunning(feed)) await feed.ready;
+    else {
+      await feed.done;
+      this.#endFeed(feed);
     }
   }
 
