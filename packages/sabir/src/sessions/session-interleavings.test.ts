@@ -233,6 +233,8 @@ function checkWatched(watcher: Watcher, { messageId }: PromptInfo, all: object[]
   const init = initOf(watcher);
   if (!init) return;
   const { session, data } = init;
+  const ids = session.messages.map(({ id }) => id);
+  expect(ids).toEqual([...new Set(ids)]);
   const { events } = watcher;
   const isThere = isWhole(watcher);
   const isJoinedInMid = data.turn?.turnId === messageId;
