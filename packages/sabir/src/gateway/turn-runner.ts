@@ -517,6 +517,7 @@ export function createTurnRunner(options: TurnRunnerOptions) {
     queueOf(turn: TurnInfo, place: Place): QueueWatch | undefined {
       const host = hostOf(place);
       if (host) return turn.lastSeq === 0 && !turn.outcome ? host.queueOf(turn, place) : undefined;
+      if (typeof place.upstream !== 'object' || !place.upstream.hasQueue) return undefined;
       // Whether it waits is known only when its upstream has been reached.
       const { queue } = live.get(turn.turnId)?.turn ?? {};
       return turn.lastSeq === 0 && !queue?.hasBegun ? queue : undefined;

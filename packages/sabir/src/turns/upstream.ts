@@ -157,5 +157,7 @@ export interface UpstreamSession {
 export interface Upstream {
   /** Its sessions have `waiting`. Without it none is opened just to ask. */
   readonly canWait?: boolean;
+  /** Its turns tell their place in a queue (`queuePosition`), which viewers are shown. */
+  readonly hasQueue?: boolean;
   open(where: SessionIdentity & { signal: AbortSignal }): Promise<UpstreamSession>;
 }

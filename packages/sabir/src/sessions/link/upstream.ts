@@ -64,6 +64,7 @@ export function sessionServerUpstream(options: SessionServerUpstreamOptions): Up
   }
 
   return {
+    hasQueue: true,
     async open({ sessionId, user, role, signal }) {
       const open = async (listener: SocketListener, until: AbortSignal) =>
         connect(await targetOf(user, { sessionId, role }), listener, until);
