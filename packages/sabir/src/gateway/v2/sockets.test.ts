@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import { createSessionRig, settled, type TestSocket } from '../../../test/session-rig.ts';
 
 const WEB = { channelType: 'web', channelId: 'default' };
@@ -191,5 +192,34 @@ describe('the V2 sockets of a session', () => {
     expect(slow.closed).toEqual({ code: 4008, reason: 'too far behind' });
     expect(ann.of('message.part.text-delta')).toHaveLength(2);
     expect(rig.sockets.size).toBe(1);
+  });
+
+  it('show every turn in order, also while the log is read more slowly than turns end', async () => {
+    const reading = Promise.withResolvers<void>();
+    let reads = 0;
+    const rig = createSessionRig({
+      agent: () => scriptedAgent(),
+      log: (log) => ({
+        ...log,
+        async *read(turnId, after, ...rest) {
+          // The first to read are those who show the first turn.
+          if (reads++ === 0) await reading.promise;
+          yield* log.read(turnId, after, ...rest);
+        },
+      }),
+    });
+    const ann = rig.client();
+    for (const n of [1, 2, 3]) ann.say(ask(n, { content: 'text' }));
+    await settled();
+    expect(ann.of('message.create')).toEqual([]);
+    expect(rig.session.isIdle).toBe(true);
+    reading.resolve();
+    await settled();
+    expect(ann.of('message.finalize').map(({ turnId }) => turnId)).toEqual(['t1', 't2', 't3']);
+    const order = ann.events.flatMap(({ type, turnId, data, status }) => {
+      if (type === 'message') return [(data as { id: string }).id];
+      return status === 'idle' ? [`${turnId} idle`] : [];
+    });
+    expect(order).toEqual(['p1', 't1', 't1 idle', 'p2', 't2', 't2 idle', 'p3', 't3', 't3 idle']);
   });
 });

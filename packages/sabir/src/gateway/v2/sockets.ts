@@ -9,7 +9,6 @@ import {
   type Done,
   nameOf,
   type PromptInfo,
-  type QueuedPrompt,
   type Session,
   type SessionLimits,
   type SessionNotice,
@@ -17,20 +16,16 @@ import {
   type SocketEvents,
   systemClock,
 } from '../../sessions/index.ts';
-import {
-  type ClientMessage,
-  type RefusalEvent,
-  SESSION_TYPES,
-  type StatusEvent,
-} from '../../wires/agent-ops/protocol.ts';
+import type { ClientMessage, RefusalEvent } from '../../wires/agent-ops/protocol.ts';
 import {
   type ReadClientMessage,
   readClientMessage,
 } from '../../wires/agent-ops/read-client-message.ts';
-import { type Client, type ClientInfo, createClients, isIn, TOO_FAR_BEHIND } from './clients.ts';
+import { type Client, type ClientInfo, createClients, TOO_FAR_BEHIND } from './clients.ts';
 import { createFeed, type Feed } from './feed.ts';
 import { createFollows } from './follows.ts';
-import { toClientInit, toMessage, toQueueState } from './init.ts';
+import { toClientInit } from './init.ts';
+import { createNotices } from './notices.ts';
 
 export type { ClientInfo } from './clients.ts';
 
@@ -63,6 +58,7 @@ export class V2Sockets {
   #logger;
   #clients;
   #follows;
+  #notices;
   #feed: Feed | undefined;
   /** Notices that wait until the clients have all of the turn that has ended. */
   #held: SessionNotice[] = [];
@@ -87,6 +83,7 @@ export class V2Sockets {
       positionOf: (turnId) =>
         this.#feed?.prompt.turnId === turnId ? this.#feed.position : Infinity,
     });
+    this.#notices = createNotices({ session, clients: this.#clients });
     this.#unsubscribe = session.subscribe((notice) => this.#take(notice));
   }
 
@@ -190,15 +187,14 @@ export class V2Sockets {
   }
 
   /** Reads the turn that runs for as long as there are clients. */
-  #ensureFeed(): Feed | undefined {
-    const { running, log } = this.#session;
+  #ensureFeed(prompt = this.#session.running): Feed | undefined {
     // A turn that its log has lost is begun anew.
     const isBroken = this.#feed?.isBroken && this.#isRunning(this.#feed);
-    if ((this.#feed && !isBroken) || !running) return this.#feed;
+    if ((this.#feed && !isBroken) || !prompt) return this.#feed;
     const feed: Feed = createFeed({
-      log,
-      prompt: running,
-      hasBegun: this.#session.whenBegun(running),
+      log: this.#session.log,
+      prompt,
+      hasBegun: this.#session.whenBegun(prompt),
       clients: this.#clients,
       clock: this.#clock,
       onEnd: () => this.#endFeed(feed),
@@ -218,82 +214,11 @@ export class V2Sockets {
     if (feed && (notice.type === 'ended' || this.#held.length > 0)) {
       this.#held.push(notice);
       if (notice.type === 'ended') void feed.done.then(() => this.#endFeed(feed));
-    } else if (this.#clients.size > 0) this.#show(notice);
-  }
-
-  #show(notice: SessionNotice): void {
-    const clients = this.#clients;
-    const session = this.#session;
-    switch (notice.type) {
-      case 'asked':
-        clients.broadcastIn({ type: 'message', data: toMessage(notice.message) }, notice.message);
-        break;
-      case 'begun':
-        this.#ensureFeed();
-        break;
-      case 'ended': {
-        const { messageId: turnId, promptId, channelType, channelId } = notice.prompt;
-        const about = { turnId, promptId, channelType, channelId };
-        clients.broadcastIn({ type: 'agentStatus', status: 'idle', ...about }, notice.prompt);
-        break;
-      }
-      case 'idle':
-        clients.broadcast({ type: 'status', data: { runnerBusy: false } } satisfies StatusEvent);
-        break;
-      case 'queued':
-        clients.broadcastIn(this.#toStanding(notice.prompt), notice.prompt);
-        this.#showQueue();
-        break;
-      case 'dequeued': {
-        const { promptId, messageId: turnId } = notice.prompt;
-        const remaining = session.queue.size;
-        const data = { promptDequeued: true, remaining, promptId, turnId };
-        clients.broadcastIn({ type: 'status', data } satisfies StatusEvent, notice.prompt);
-        this.#showQueue();
-        break;
-      }
-      case 'withdrawn': {
-        const { promptId, messageId: turnId, excerpt: content } = notice.prompt;
-        const data = { promptId, turnId, content };
-        clients.broadcastIn({ type: 'queue.withdrawn', data }, notice.prompt);
-        this.#showQueue();
-        break;
-      }
-      case 'runner': {
-        const data = { runnerConnected: notice.isConnected };
-        clients.broadcast({ type: 'status', data } satisfies StatusEvent);
-        break;
-      }
-      case 'joined':
-      case 'left': {
-        const { id: userId, name } = notice.user;
-        const userDetails = { id: userId, ...(typeof name === 'string' && { name }) };
-        const connectedUsers = session.people.users();
-        clients.broadcast({ type: `user.${notice.type}`, userId, userDetails, connectedUsers });
-        break;
-      }
-      case 'event':
-        if (!SESSION_TYPES.has(notice.event.type)) clients.broadcast(notice.event);
+    } else if (this.#clients.size > 0) {
+      this.#notices.show(notice);
+      // It may have ended while the clients read the turn before.
+      if (notice.type === 'begun') this.#ensureFeed(notice.prompt);
     }
-  }
-
-  #showQueue(): void {
-    const all = toQueueState(this.#session);
-    const { queueReason } = this.#session;
-    this.#clients.broadcastEach((client) => {
-      const queue = all.filter((prompt) => isIn(client, prompt));
-      return { type: 'queue.state', data: { pending: queue.at(-1) ?? null, queue, queueReason } };
-    });
-  }
-
-  #toStanding(prompt: QueuedPrompt): StatusEvent {
-    const { promptId, messageId: turnId } = prompt;
-    const { queue, queueReason } = this.#session;
-    const queuePosition = queue.positionOf(prompt);
-    return {
-      type: 'status',
-      data: { promptQueued: true, queuePosition, queueReason, promptId, turnId },
-    };
   }
 
   async #receive(client: Client, frame: string): Promise<void> {
@@ -373,7 +298,7 @@ export class V2Sockets {
   #tellStanding(client: Client, prompt: PromptInfo): void {
     const { promptId, messageId: turnId, status, outcome } = prompt;
     const queued = this.#session.queue.find(promptId);
-    if (queued) this.#clients.tell(client, this.#toStanding(queued));
+    if (queued) this.#clients.tell(client, this.#notices.toStanding(queued));
     else if (outcome === 'withdrawn') {
       this.#clients.tell(client, { type: 'queue.withdrawn', data: { promptId, turnId } });
     } else {
