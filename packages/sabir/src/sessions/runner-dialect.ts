@@ -13,7 +13,7 @@ import {
 } from './runner-protocol.ts';
 
 /** What a frame of a runner is about. */
-type RunnerSaid =
+export type RunnerSaid =
   | { kind: 'hello'; hello: Extract<RunnerFrame, { type: 'hello' }> }
   | { kind: 'bye' }
   | RunnerTurnSaid

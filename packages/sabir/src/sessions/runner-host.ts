@@ -1,10 +1,5 @@
 import { type ErrorKind, RUNNER_LOST, SERVER_RESTARTED, TURN_TOO_LARGE } from '../core/errors.ts';
-import {
-  countSkipped,
-  type Logger,
-  type Translator,
-  type TranslatorStats,
-} from '../core/translator.ts';
+import type { Logger, Translator } from '../core/translator.ts';
 import { createV2RunnerDialect } from '../sources/agent-ops/runner-dialect.ts';
 import type { SessionEvent } from '../turns/agent.ts';
 import type { Answer } from '../turns/log.ts';
@@ -19,13 +14,14 @@ import type {
   SessionTiming,
   SocketEvents,
 } from './options.ts';
-import { parseFrame } from './parse-frame.ts';
 import {
   createRunnerDialect,
   createWrittenTranslator,
   type RunnerDialect,
   type RunnerTurnSaid,
 } from './runner-dialect.ts';
+import { createRunnerFrames } from './runner-frames.ts';
+import { createWait } from './wait.ts';
 
 /** A close code of ours. The runner that gets it tries again, less and less often. */
 const ANOTHER_RUNNER = 4409;
@@ -80,7 +76,9 @@ type Run = {
  */
 export function createRunnerHost(options: RunnerHostOptions) {
   const { sessionId, clock, guard, timing, limits, logger } = options;
-  const skipped: TranslatorStats = { unknown: {}, malformed: {} };
+  const frames = createRunnerFrames(sessionId, logger);
+  /** For the runner to come back, or to end a turn that was stopped. */
+  const wait = createWait(clock, guard);
   let socket: SessionSocket | undefined;
   let runnerId: string | undefined;
   let dialect: RunnerDialect | undefined;
@@ -90,7 +88,6 @@ export function createRunnerHost(options: RunnerHostOptions) {
   let run: Run | undefined;
   /** The last frame that has come and is not in the log, of a turn that this process does not run. */
   let unwritten: { turnId: string; seq: number } | undefined;
-  let callOff: (() => void) | undefined;
 
   /** That of the connection, or of the turn that runs, where they speak the same. */
   function dialectOf(id: string | undefined): RunnerDialect {
@@ -114,19 +111,6 @@ export function createRunnerHost(options: RunnerHostOptions) {
     }
   }
 
-  function wait(ms: number, then: () => void): void {
-    callOff?.();
-    callOff = clock.after(ms, () => {
-      callOff = undefined;
-      guard(then);
-    });
-  }
-
-  function stopWaiting(): void {
-    callOff?.();
-    callOff = undefined;
-  }
-
   function fail({ code, userMessage: message }: ErrorKind): void {
     const { sink, isReleased } = run ?? {};
     finish();
@@ -137,7 +121,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
   function finish(): void {
     if (!run) return;
     run = undefined;
-    stopWaiting();
+    wait.stop();
     queueMicrotask(() => {
       if (!run) options.onReady();
     });
@@ -169,11 +153,11 @@ export function createRunnerHost(options: RunnerHostOptions) {
     if (!written) give(current);
     run = current;
     if (written) {
-      wait(timing.runnerGraceMs, () => fail(SERVER_RESTARTED));
+      wait.start(timing.runnerGraceMs, () => fail(SERVER_RESTARTED));
       queueMicrotask(() => guard(() => meet(current)));
     } else if (!socket) {
       // It has gone since it was ready: when it comes back, it gets the prompt again.
-      wait(timing.runnerGraceMs, () => fail(RUNNER_LOST));
+      wait.start(timing.runnerGraceMs, () => fail(RUNNER_LOST));
     }
     return {
       translator: current.translator,
@@ -210,7 +194,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
         if (current.position > current.written) unwritten = { turnId, seq: current.position };
         // A runner that names its turns queues by itself. Another one has to end first what it was told to stop.
         const mustEnd = dialect.mustEndFirst && current.isStopping && socket !== undefined;
-        if (mustEnd) wait(timing.abortMs, finish);
+        if (mustEnd) wait.start(timing.abortMs, finish);
         else finish();
       },
     };
@@ -251,13 +235,13 @@ export function createRunnerHost(options: RunnerHostOptions) {
     else if (current.dialect.saysHello || !current.isGiven) {
       // The prompt never reached it.
       give(current);
-      stopWaiting();
+      wait.stop();
     }
   }
 
   /** It was only the connection: the runner sends what it has, and gets what it has missed. */
   function goOn({ prompt, dialect, answers, isStopping }: Run): void {
-    stopWaiting();
+    wait.stop();
     for (const answer of answers) send(dialect.toAnswer(prompt, answer));
     if (isStopping) send(dialect.toStop(prompt));
   }
@@ -267,18 +251,11 @@ export function createRunnerHost(options: RunnerHostOptions) {
     hello = undefined;
     options.onConnection(false);
     if (run?.isReleased) finish();
-    else if (run) wait(timing.runnerGraceMs, () => fail(RUNNER_LOST));
+    else if (run) wait.start(timing.runnerGraceMs, () => fail(RUNNER_LOST));
   }
 
   function take(frame: string): void {
-    let value: unknown;
-    try {
-      value = parseFrame(frame);
-    } catch {
-      skip('(no JSON)');
-      return;
-    }
-    const read = dialect?.read(value);
+    const read = dialect && frames.read(frame, dialect);
     switch (read?.kind) {
       case 'hello':
         greet(read.hello);
@@ -296,9 +273,6 @@ export function createRunnerHost(options: RunnerHostOptions) {
         break;
       case 'ping':
         send({ type: 'pong' });
-        break;
-      case 'malformed':
-        skip(read.type);
     }
   }
 
@@ -326,7 +300,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
       return;
     }
     // A deployed runner does not say hello when it comes back.
-    if (!isHint) stopWaiting();
+    if (!isHint) wait.stop();
     // Before its events: the log keeps them with their position.
     if (seq !== undefined) current.position = seq;
     for (const event of events) {
@@ -339,11 +313,6 @@ export function createRunnerHost(options: RunnerHostOptions) {
       }
       current.sink.event(event);
     }
-  }
-
-  function skip(type: string): void {
-    const key = countSkipped(skipped, 'malformed', type.slice(0, 100));
-    if (key) logger?.warn('a frame of the runner was skipped', { sessionId, type: key });
   }
 
   const host: AgentHost & {
@@ -401,7 +370,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
       unwritten = undefined;
     },
     close(code, reason) {
-      stopWaiting();
+      wait.stop();
       run = undefined;
       const closing = socket;
       socket = undefined;

@@ -15,7 +15,7 @@ import { verifyChunks } from '../core/verify.ts';
 import { createV2Encoder } from '../wires/agent-ops/encode.ts';
 import { type PromptInfo, systemClock, toUIMessage } from './index.ts';
 
-const NUM_RUNS = Number(process.env.PROPERTY_RUNS ?? 300);
+const NUM_RUNS = Number(process.env.PROPERTY_RUNS ?? 200);
 
 type Move =
   | { do: 'prompt' | 'join'; who: number }
