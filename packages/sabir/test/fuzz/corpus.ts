@@ -116,3 +116,75 @@ export const runnerEvents = once((): Corpus<unknown[]> => {
   ].filter(({ length }) => length > 0);
   return { sequences, words: wordsOf(sequences) };
 });
+
+/** Some chunks of each turn at a time, with an event of the session in between. */
+function inFrames<Frame>(toFrame: (chunks: Chunk[], at: number) => Frame): Frame[][] {
+  return chunkTurns().sequences.map((chunks) => {
+    const frames: Frame[] = [];
+    for (let from = 0; from < chunks.length; from += 3) {
+      frames.push(toFrame(chunks.slice(from, from + 3), from));
+    }
+    return frames;
+  });
+}
+
+/** What runners of ours send. */
+export const runnerFrames = once((): Corpus<unknown[]> => {
+  const hello = { type: 'hello', turnId: null, known: ['t'], needsHistory: true };
+  const event = { type: 'event', event: { type: 'git-state', branch: 'main' } };
+  const sequences = inFrames<object>((chunks, at) => {
+    return { type: 'chunks', turnId: 't', seq: at / 3 + 1, chunks };
+  }).map((frames) => [hello, ...frames.slice(0, 2), event, ...frames.slice(2), { type: 'ping' }]);
+  return { sequences, words: wordsOf(sequences) };
+});
+
+const CHANNEL = { channelType: 'web', channelId: 'default' };
+const linkPrompt = (turnId: string, text: string) => ({
+  type: 'prompt',
+  turnId,
+  messageId: `m-${turnId}`,
+  channel: CHANNEL,
+  text,
+  attachments: [{ url: 'data:,x', mediaType: 'text/plain' }],
+  body: { model: 'm' },
+  after: 0,
+});
+
+/** What gateways send to a session server of ours. */
+export const linkRequests = once((): Corpus<unknown[]> => {
+  const by = { userId: 'ann', role: 'owner' };
+  const sequences = [
+    [linkPrompt('t1', 'text'), { ...linkPrompt('t1', 'text'), after: 3 }, { type: 'ping' }],
+    [
+      linkPrompt('t1', 'question'),
+      linkPrompt('t2', 'everything'),
+      { type: 'answer', turnId: 't1', questionId: 'q1', answer: 'Yes', by },
+      { type: 'history', id: 1, channel: CHANNEL },
+      { type: 'stop', turnId: 't2' },
+      { type: 'release', turnId: 't1' },
+    ],
+    [linkPrompt('t1', 'slow'), linkPrompt('t2', 'tool'), { type: 'stop', turnId: 't1' }],
+    [{ type: 'stop', turnId: 't3' }, linkPrompt('t3', 'text'), linkPrompt('t4', 'fail')],
+  ];
+  return { sequences, words: wordsOf(sequences) };
+});
+
+/** What a session server of ours sends of the turn `p`. */
+export const linkEvents = once((): Corpus<unknown[]> => {
+  const turnId = 'p';
+  const before = [
+    { type: 'accepted', turnId },
+    { type: 'queue', turnId, position: 1 },
+    { type: 'queue', turnId, position: 0 },
+  ];
+  const sequences: unknown[][] = inFrames<object>((chunks, at) => {
+    return { type: 'chunks', turnId, seq: at + chunks.length, chunks };
+  }).map((frames) => [...before, ...frames, { type: 'stopped', turnId }, { type: 'pong' }]);
+  const error = 'Too many messages are waiting already.';
+  sequences.push(
+    [{ type: 'refused', turnId, code: 'queue-full', error }],
+    [...before, { type: 'withdrawn', turnId }],
+    [...before, { type: 'gone', turnId }],
+  );
+  return { sequences, words: wordsOf(sequences) };
+});

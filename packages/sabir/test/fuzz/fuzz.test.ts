@@ -34,9 +34,6 @@ const FOUND = [
   { target: 'messages of clients', seed: 20_261_116, round: 9_125 },
   { target: 'sabir transport', seed: 20_261_116, round: 1_073 },
   { target: 'wires of odd turns', seed: 5, round: 2_216 },
-  { target: 'session agent', seed: 1, round: 591 },
-  { target: 'runner', seed: 1, round: 46 },
-  { target: 'runner', seed: 1, round: 51 },
   { target: 'raw websockets', seed: 1, round: 0 },
 ];
 

@@ -1,4 +1,4 @@
-/** The gateway's side of an Agent Ops socket: a real one, on which a server says anything at all. */
+/** The gateway's side of a socket to Agent Ops, or to a session server: a real one, on which the server sends anything at all. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -6,19 +6,20 @@ import { WebSocket, WebSocketServer } from 'ws';
 import type { Chunk } from '../../src/core/chunks.ts';
 import { SabirError } from '../../src/core/errors.ts';
 import type { TurnOutcome } from '../../src/core/outcome.ts';
+import { sessionServerUpstream } from '../../src/sessions/index.ts';
 import { agentOpsUpstream } from '../../src/sources/agent-ops/index.ts';
-import type { Prompt, UpstreamSession, UpstreamTurn } from '../../src/turns/upstream.ts';
-import { agentOpsEvents } from './corpus.ts';
+import type { Prompt, Upstream, UpstreamSession, UpstreamTurn } from '../../src/turns/upstream.ts';
+import { agentOpsEvents, linkEvents } from './corpus.ts';
 import { toFrameBytes } from './mutate-bytes.ts';
 import { mutateSequence, mutateValue } from './mutate-json.ts';
 import type { Random } from './random.ts';
 import { checkTurn, type Played, type Target, withinTime } from './target.ts';
 
-const PROTOCOL = { name: 'sabir', version: 1 };
 const LINKED = {
   type: 'init',
-  session: { id: 's', messages: [] },
-  data: { protocol: PROTOCOL, role: 'owner', turn: null, queue: [], channels: [], questions: [] },
+  protocol: { name: 'sabir-session', version: 1 },
+  maxMessageBytes: 1_000_000,
+  channels: [{ channelType: 'web', channelId: 'default' }],
 };
 const PLAIN = { type: 'init', session: { id: 's', messages: [] }, data: { runnerBusy: false } };
 
@@ -50,7 +51,7 @@ function playTo(socket: WebSocket, script: Script): void {
       const { bytes, isHurt } = toFrameBytes(frames.shift(), random);
       if (isHurt) script.hurt++;
       socket.send(bytes, { binary: random.chance(0.02) });
-      // The connection drops in the middle of it; our own server's turns are taken up again.
+      // The connection drops in the middle of it; the turns of a session server are taken up again.
       if (random.chance(0.01)) break;
     }
     if (random.chance(0.5)) socket.close();
@@ -76,7 +77,14 @@ async function converse(session: UpstreamSession, random: Random): Promise<Chunk
   return chunks;
 }
 
-function upstreamTarget(name: string, init: object): Target {
+type Served = {
+  name: string;
+  init: object;
+  corpus(): { sequences: unknown[][]; words: string[] };
+  upstream(url: string, random: Random): Upstream;
+};
+
+function upstreamTarget({ name, init, corpus, upstream }: Served): Target {
   let server: WebSocketServer | undefined;
   let script: Script | undefined;
   async function addressOf(): Promise<string> {
@@ -93,9 +101,9 @@ function upstreamTarget(name: string, init: object): Target {
     name,
     weight: 0.1,
     async play(random): Promise<Played> {
-      const { sequences, words } = agentOpsEvents();
-      const given = random.pick(sequences).steps;
-      const other = random.pick(sequences).steps;
+      const { sequences, words } = corpus();
+      const given = random.pick(sequences);
+      const other = random.pick(sequences);
       const { frames, malformed } = mutateSequence(given, other, { random, words });
       const total = frames.length;
       const isOddInit = random.chance(0.1);
@@ -103,19 +111,12 @@ function upstreamTarget(name: string, init: object): Target {
       // Without an init a connection waits for one, and waiting finds nothing.
       const named = { ...(Object(said) as object), type: 'init' };
       script = { random, init: named, frames, hurt: 0 };
-      const upstream = agentOpsUpstream({
-        url: await addressOf(),
-        WebSocket,
-        settleMs: 20,
-        returnMs: 20,
-        approvals: random.chance(0.5),
-        dialect: random.pick(['auto', 'v2', 'snapshot']),
-      });
+      const opened = upstream(await addressOf(), random);
       const { signal } = new AbortController();
       let chunks: Chunk[] = [];
       let refused = 0;
       try {
-        const session = await upstream.open({
+        const session = await opened.open({
           sessionId: 's',
           user: { id: 'ann' },
           role: 'owner',
@@ -141,7 +142,29 @@ function upstreamTarget(name: string, init: object): Target {
   };
 }
 
+const stepsOf = () => {
+  const { sequences, words } = agentOpsEvents();
+  return { sequences: sequences.map(({ steps }) => steps), words };
+};
+
 export const UPSTREAMS: Target[] = [
-  upstreamTarget('agent-ops socket', PLAIN),
-  upstreamTarget('session server socket', LINKED),
+  upstreamTarget({
+    name: 'agent-ops socket',
+    init: PLAIN,
+    corpus: stepsOf,
+    upstream: (url, random) =>
+      agentOpsUpstream({
+        url,
+        WebSocket,
+        settleMs: 20,
+        approvals: random.chance(0.5),
+        dialect: random.pick(['auto', 'v2', 'snapshot']),
+      }),
+  }),
+  upstreamTarget({
+    name: 'session server socket',
+    init: LINKED,
+    corpus: linkEvents,
+    upstream: (url) => sessionServerUpstream({ url, WebSocket, returnMs: 20 }),
+  }),
 ];

@@ -74,14 +74,34 @@ describe('the replica of a session’s log', () => {
     ['is an error without a text', { type: 'error' }],
     ['finishes for no known reason', { type: 'finish', finishReason: 7 }],
     ['finishes with metadata that is none', { type: 'finish', messageMetadata: 'x' }],
-  ])('throws for a chunk that no session logs: one that %s', (_, chunk) => {
+    ['finishes while a text is open', { type: 'finish' }],
+    ['fails while a text is open', { type: 'error', errorText: 'It broke.' }],
+  ])('stays lawful after a chunk that no session logs: one that %s', (_, chunk) => {
     const begun: Chunk[] = [
       { type: 'start', messageId: 'm' },
       { type: 'text-start', id: '1' },
     ];
     const replica = createReplicaTranslator('m', begun);
-    expect(() => replica.push(chunk)).toThrow(
-      expect.objectContaining({ code: 'translator-failed' }),
-    );
+    const chunks = [...replica.push(chunk), ...replica.push({ type: 'text-end', id: '1' })];
+    chunks.push(...replica.end({ status: 'finished' }));
+    expect(verifyChunks([...begun, ...chunks], { aiSdk: 7 })).toEqual([]);
+    expect(chunks.at(-1)?.type).toBe('finish');
+  });
+
+  it.each([{ type: 'abort' }, { type: 'error', errorText: 'x' }, { type: 'finish' }])(
+    'begins with a start, also where its session begins with $type',
+    (chunk) => {
+      const replica = createReplicaTranslator('m', []);
+      const chunks = [...replica.push(chunk), ...replica.end({ status: 'stopped' })];
+      expect(verifyChunks(chunks, { aiSdk: 7 })).toEqual([]);
+    },
+  );
+
+  it('ends a turn as failed when a chunk comes that no session logs', () => {
+    const replica = createReplicaTranslator('m', [{ type: 'start', messageId: 'm' }]);
+    const ended = replica.push({ type: 'text-delta', id: 'never begun', delta: 'x' });
+    expect(replica.ended).toBe(true);
+    expect(ended.at(-1)).toMatchObject({ type: 'finish', finishReason: 'error' });
+    expect(replica.push({ type: 'text-start', id: '1' })).toEqual([]);
   });
 });
