@@ -1,7 +1,4 @@
-/**
- * The real OpenCode behind a runner, a session and the gateway, in a browser with nothing of ours in
- * it: the unmodified `useChat`.
- */
+/** The real OpenCode in a session behind the gateway, in a browser with nothing of ours in it: the unmodified `useChat`. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
