@@ -2,6 +2,7 @@ import type { Chunk } from '../../core/chunks.ts';
 import { MODEL_TIMEOUT, SabirError, toShownText } from '../../core/errors.ts';
 import type { FileUrls } from '../../core/file-urls.ts';
 import { toJsonSafe } from '../../core/json.ts';
+import { isObject } from '../../core/loose.ts';
 import type { MessageMetadata, Usage } from '../../core/outcome.ts';
 import { readUntilAborted } from '../../core/until-aborted.ts';
 import type { Agent, AgentPrompt } from '../../turns/agent.ts';
@@ -157,7 +158,8 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Agen
         if (chunk.type === 'error') throw failure ?? chunk.errorText;
         // Nobody has stopped it: a timeout among the settings has.
         if (chunk.type === 'abort') throw new SabirError(MODEL_TIMEOUT);
-        yield chunk;
+        // The SDK's stream does not say how the turn ended, and every message does.
+        yield chunk.type === 'finish' ? toFinished(chunk) : chunk;
       }
     } catch (error) {
       throw toFailure(error, errorText);
@@ -185,6 +187,12 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Agen
   }
 
   return read;
+}
+
+function toFinished(finish: Extract<Chunk, { type: 'finish' }>): Chunk {
+  const { messageMetadata } = finish;
+  const metadata = isObject(messageMetadata) ? messageMetadata : {};
+  return { ...finish, messageMetadata: { ...metadata, outcome: 'finished' } };
 }
 
 async function loadSdk({ ai }: CommonOptions): Promise<AiSdk> {
