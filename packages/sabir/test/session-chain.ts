@@ -25,8 +25,6 @@ export type ChainOptions = Partial<Omit<SessionServerOptions, 'agent'>> & {
   isKept?: boolean;
 };
 
-export type SessionChain = Awaited<ReturnType<typeof startSessionChain>>;
-
 const RUNNER_TOKEN = 'runner-token';
 const ROLES: Record<string, 'viewer' | 'collaborator' | 'owner'> = {
   vera: 'viewer',

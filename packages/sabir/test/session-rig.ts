@@ -37,7 +37,7 @@ export async function settled(): Promise<void> {
 }
 
 /** Goes with the system's clock, and further when the test says so. */
-export function createTestClock(): TestClock {
+function createTestClock(): TestClock {
   let passed = 0;
   const now = () => Date.now() + passed;
   const waiting = new Set<{ at: number; run: () => void }>();

@@ -37,7 +37,7 @@ export function promptOf(text: string, more: Partial<Prompt> = {}): Prompt {
 }
 
 /** An event as the sink was given it. */
-export type Told = {
+type Told = {
   event: unknown;
   /** The turn's, when it was told. */
   position: number;
