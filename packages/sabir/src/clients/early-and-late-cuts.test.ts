@@ -42,6 +42,19 @@ it('asks for a turn that was cut before its first chunk by its name, not by send
   expect(requests.map(cursorOf)).toEqual([undefined, 'turn:1:0']);
 });
 
+it('goes on when the first response is cut, although three requests before it got none', async () => {
+  const { transport, requests } = await startTransport((request, response, index) => {
+    if (index < 3) response.destroy();
+    else if (index > 3) answerAll(request, response);
+    else {
+      response.writeHead(200, HEAD).flushHeaders();
+      setImmediate(() => response.destroy());
+    }
+  });
+  expect(await collect(await transport.sendMessages(SEND))).toEqual(CHUNKS);
+  expect(requests).toHaveLength(5);
+});
+
 it('sends again when the server has forgotten a turn that nothing was seen of', async () => {
   const { transport, requests } = await startTransport((_request, response, index) => {
     if (index === 1) {

@@ -195,9 +195,10 @@ export class TurnStream {
   async #connect(cursor: string | undefined, attempts: number): Promise<Response> {
     const { request, isSend, backoff } = this.#options;
     const isFirst = !this.#controller;
+    const attemptsOnceOpen = backoff.attempts ?? 20;
     this.#askedMs = 0;
     this.#lastsAt = Infinity;
-    this.#patience = isFirst ? FIRST_ATTEMPTS : (backoff.attempts ?? 20);
+    this.#patience = isFirst ? FIRST_ATTEMPTS : attemptsOnceOpen;
     const [url, init] = await request(cursor);
     // A promise to come back by itself, and to stop explicitly: a stream may end without the turn.
     // And how often this was tried: who only repeats itself wants to hear what became of it.
@@ -207,8 +208,8 @@ export class TurnStream {
     const response = await fetch(url, { ...init, signal: this.#link as AbortSignal });
     const { status, ok, body } = response;
     if (isStream(response)) {
+      this.#patience = body ? attemptsOnceOpen : 0;
       if (body) return response;
-      this.#patience = 0;
       throw new Error(NO_STREAMS);
     }
     if (status === 204) {
