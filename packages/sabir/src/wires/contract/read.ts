@@ -9,7 +9,7 @@ import type { MessageWriter, Part } from '../../core/message-writer.ts';
 import type { StreamEvent } from './events.ts';
 
 type Data = Record<string, unknown>;
-type Approval = { id?: unknown } | undefined;
+type Approval = { approved?: unknown } | undefined;
 /** In truth anything: it goes into a part where it says something. */
 type Id = string | undefined;
 
@@ -44,15 +44,15 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
     let at = find((part) => toolCallId && part.toolCallId === toolCallId);
     if (verb === 'approval' || (state === 'output-denied' && at > -1)) {
       const part = own(at);
-      // An answer adds to the question.
-      const asked = approval && { approval: { ...(part.approval as Approval), ...approval } };
-      Object.assign(part, said, asked);
+      // A response adds to its request; another request replaces both.
+      if (approval?.approved != null) said.approval = { ...(part.approval as object), ...approval };
+      Object.assign(part, said);
       return;
     }
     const isDelta = verb === 'delta';
     const isAnswer = verb === 'result' && !inputError;
     // In another step it is another call, but an answer finds that of an earlier one.
-    if (!isAnswer && at > -1 && at < find((part) => part.type === 'step-start')) at = -1;
+    if (!isAnswer && at < find((part) => part.type === 'step-start')) at = -1;
     if (!isDelta || restart || at < 0) {
       // Without a name there is no part to show: the call brings both, and the whole input.
       if (isDelta && !toolName) return;
@@ -98,7 +98,9 @@ export function createReader(writer: MessageWriter): (event: StreamEvent) => voi
       const added = metadata ?? (usage && { usage });
       if (added) writer.change({ metadata: { ...(writer.message.metadata as object), ...added } });
       if (verb === 'end') {
-        for (const at of parts.keys()) if (parts[at]?.state === 'streaming') end(at);
+        parts.forEach((part, at) => {
+          if (part.state === 'streaming') end(at);
+        });
       }
     }
   }

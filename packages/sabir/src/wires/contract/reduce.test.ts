@@ -102,6 +102,18 @@ describe('what a server of another version says', () => {
     ]);
   });
 
+  it('asks for approval again, without what was answered the first time', () => {
+    const say = (state: string, approval: object) =>
+      of('tool.approval', { toolCallId: 't1', state, approval });
+    const parts = partsOf(
+      call,
+      say('approval-requested', { id: 'a1' }),
+      say('approval-responded', { id: 'a1', approved: true, reason: 'Fine.' }),
+      say('approval-requested', { id: 'a2' }),
+    );
+    expect(parts).toEqual([{ ...shown, state: 'approval-requested', approval: { id: 'a2' } }]);
+  });
+
   it('in a question is all of it the question', () => {
     const question = { questionId: 'q', type: 'choice', metadata: { a: 1 } };
     expect(partsOf(of('question', question))).toEqual([
