@@ -288,12 +288,12 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   }
 
   #takeChunks(turn: Turn, { seq, chunks }: Extract<LinkEvent, { type: 'chunks' }>): void {
-    this.#attempts = 0;
     turn.isQueued = false;
     // Sent for an earlier request of this turn, which had more of it: what this one needs follows.
     if (seq - chunks.length > turn.seq) return;
     for (const chunk of chunks.slice(turn.seq - seq + chunks.length)) {
       turn.seq++;
+      this.#attempts = 0;
       turn.sink.event(chunk);
       if (this.#turns.get(turn.prompt.turnId) !== turn) return;
     }
