@@ -5,8 +5,8 @@ import { type AskedQuestion, REQUESTED } from '../turns/turn-progress.ts';
 import { type Answering, checkAnswerer } from './answer-question.ts';
 import type { Approval, ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
+import type { GatewayTurns } from './gateway-turns.ts';
 import type { Restoring } from './restore-turn.ts';
-import type { TurnRunner } from './turn-runner.ts';
 
 export type AnsweringPost = Extract<ChatPost, { kind: 'acknowledge' }>;
 
@@ -22,7 +22,7 @@ export type Continuation = {
 type Left = { left: TurnInfo };
 
 type ApprovalAnsweringOptions = {
-  runner: TurnRunner;
+  turns: GatewayTurns;
   answering: Answering;
   restoring: Restoring;
 };
@@ -33,7 +33,7 @@ type ApprovalAnsweringOptions = {
  * and sees what came of them either way.
  */
 export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
-  const { runner, restoring } = options;
+  const { turns, restoring } = options;
   const { handOver } = options.answering;
 
   /** Undefined where the turn is not the message's, or has not asked for any of these. */
@@ -66,7 +66,7 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
       const command = { type: 'answer', questionId, answer } as const;
       if (await handOver(turn, command, place)) given.push(approval);
     }
-    const now = given.length === open.length ? undefined : await runner.find(turn.turnId, place);
+    const now = given.length === open.length ? undefined : await turns.find(turn.turnId, place);
     // It has ended meanwhile: with an answer of somebody else's, or without any.
     if (now?.outcome) {
       return answerIn(now, { post, place });

@@ -7,13 +7,13 @@ import {
 } from './answer-approvals.ts';
 import { type AnswerVerdict, createAnswering } from './answer-question.ts';
 import type { Place } from './chat-route.ts';
+import type { GatewayTurns } from './gateway-turns.ts';
 import type { Answerable, Restoring } from './restore-turn.ts';
-import type { TurnRunner } from './turn-runner.ts';
 import type { Visit } from './visit.ts';
 
 type ChatAnswersOptions = {
   log: TurnLog;
-  runner: TurnRunner;
+  turns: GatewayTurns;
   restoring: Restoring;
   /** The turns of a chat that may have asked. */
   turnsOf(place: Place): Promise<TurnInfo[]>;
@@ -24,9 +24,9 @@ const CUT = Symbol('cut');
 type Tried<T> = T | typeof CUT;
 
 /** Answers that come into a chat, whichever way, and whichever of its turns they are for. */
-export function createChatAnswers({ log, runner, restoring, turnsOf }: ChatAnswersOptions) {
+export function createChatAnswers({ log, turns, restoring, turnsOf }: ChatAnswersOptions) {
   const answering = createAnswering(log);
-  const approvalAnswering = createApprovalAnswering({ runner, answering, restoring });
+  const approvalAnswering = createApprovalAnswering({ turns, answering, restoring });
 
   /** It is not too late for what was cut: it goes on here, or wherever the client is sent next. */
   async function attempt<T>(
@@ -43,9 +43,9 @@ export function createChatAnswers({ log, runner, restoring, turnsOf }: ChatAnswe
 
   /** Whether a turn that has left its question open did so only now. */
   async function isCut({ turnId }: TurnInfo, place: Place, live: TurnInfo[]): Promise<boolean> {
-    if (runner.isClosing) return true;
+    if (turns.isClosing) return true;
     if (!live.some((turn) => turn.turnId === turnId)) return false;
-    return (await runner.find(turnId, place))?.outcome?.status === 'paused';
+    return (await turns.find(turnId, place))?.outcome?.status === 'paused';
   }
 
   async function tryAnswer(
@@ -59,7 +59,7 @@ export function createChatAnswers({ log, runner, restoring, turnsOf }: ChatAnswe
       let asked = turn;
       if (turn === restored) {
         await restoring.untilAsked(turn, place, command.questionId);
-        asked = (await runner.find(turn.turnId, place)) ?? turn;
+        asked = (await turns.find(turn.turnId, place)) ?? turn;
       }
       const verdict = await answering.answer(asked, command, place);
       if (!verdict) continue;
@@ -67,7 +67,7 @@ export function createChatAnswers({ log, runner, restoring, turnsOf }: ChatAnswe
       return isLeft && (isAgain || (await isCut(turn, place, live))) ? CUT : verdict;
     }
     // A log that is being closed knows of nothing.
-    return runner.isClosing ? CUT : undefined;
+    return turns.isClosing ? CUT : undefined;
   }
 
   async function tryToGoOn(
@@ -75,10 +75,10 @@ export function createChatAnswers({ log, runner, restoring, turnsOf }: ChatAnswe
     place: Place,
     { live, restored, isAgain }: Answerable & { isAgain: boolean },
   ): Promise<Tried<Continuation | undefined>> {
-    const turns = await turnsOf(place);
-    const found = await approvalAnswering.answerApprovals(post, place, { turns, restored });
+    const asked = await turnsOf(place);
+    const found = await approvalAnswering.answerApprovals(post, place, { turns: asked, restored });
     if (found && !('left' in found)) return found;
-    if (!found) return runner.isClosing ? CUT : undefined;
+    if (!found) return turns.isClosing ? CUT : undefined;
     return isAgain || (await isCut(found.left, place, live)) ? CUT : undefined;
   }
 

@@ -26,7 +26,7 @@ import { approvedIn, type ChatAudit } from './chat-audit.ts';
 import type { PromptPost } from './chat-post.ts';
 import type { ChatRoute, Place } from './chat-route.ts';
 import { createFanouts } from './fanout.ts';
-import { findLiveTurns } from './live-turns.ts';
+import type { GatewayTurns } from './gateway-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
 import { openWire, WIRE_HEADERS, type WireName, wireOf } from './open-wire.ts';
@@ -36,14 +36,13 @@ import { QueuedViewer } from './queued-viewer.ts';
 import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
 import type { SleepWatch } from './sleep-watch.ts';
-import type { TurnRunner } from './turn-runner.ts';
 import { type Departure, Viewer } from './viewer.ts';
 import type { Viewers } from './viewers.ts';
 import { channelOf, cursorOf, type Visit } from './visit.ts';
 
 type ChatVerbsOptions = {
   log: TurnLog;
-  runner: TurnRunner;
+  turns: GatewayTurns;
   viewers: Viewers;
   owed: OwedReplays;
   admission: Admission;
@@ -65,10 +64,10 @@ type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
 
 /** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
-  const { log, runner, viewers, owed, admission, audit, streams, metrics, limits, timing, logger } =
+  const { log, turns, viewers, owed, admission, audit, streams, metrics, limits, timing, logger } =
     options;
-  const restoring = createRestoring({ log, runner, timing, logger });
-  const answers = createChatAnswers({ log, runner, restoring, turnsOf });
+  const restoring = createRestoring({ log, turns, timing, logger });
+  const answers = createChatAnswers({ log, turns, restoring, turnsOf });
   const fanouts = createFanouts(log, (turnId, error) =>
     logger?.error?.('a turn could not be read from the log', {
       turnId,
@@ -90,7 +89,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       place.caller.kind === 'user' && (isResuming || request.headers.get('x-sabir-detach') === '1');
     seat.watch(turnId);
     const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
-    const leaveSession = runner.enter(place);
+    const leaveSession = turns.enter(place);
     metrics.viewers.add(1);
     const onDeparture = (how: Departure) => {
       metrics.viewers.add(-1);
@@ -125,13 +124,13 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         expiresAt,
         onFirstChunk() {
           metrics.ttfb.observe((Date.now() - startedAt) / 1000);
-          runner.traceOf(turnId)?.firstByte();
+          turns.traceOf(turnId)?.firstByte();
         },
         onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
         onSlow: () => metrics.slowViewers.add(),
         onDeparture,
       });
-    const queue = runner.queueOf(turn, place);
+    const queue = turns.queueOf(turn, place);
     const viewer = queue
       ? new QueuedViewer({
           queue,
@@ -219,15 +218,15 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     post: PromptPost,
     { visit, place, wire }: Seated,
     { channel, onEnd }: { channel: Channel | undefined; onEnd: () => void },
-  ): ReturnType<TurnRunner['begin']> {
+  ): ReturnType<GatewayTurns['begin']> {
     const { requestId, startedAt: askedAt } = visit;
     const isSaidAgain = Number(visit.request.headers.get('x-sabir-resume')) > 0;
     const isRepeat = isSaidAgain || options.sleepWatch?.isWaking === true;
     const { headers } = visit.request;
     const where = { place, channel, requestId, askedAt, headers, isRepeat, onEnd };
-    const { turn, isNew, accepted } = await runner.begin(post, where);
+    const { turn, isNew, accepted } = await turns.begin(post, where);
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
-    const kept = isNew && wire === 'contract' ? await runner.find(turn.turnId, place) : undefined;
+    const kept = isNew && wire === 'contract' ? await turns.find(turn.turnId, place) : undefined;
     const { startedAt } = kept ?? turn;
     return { turn: { ...turn, startedAt }, isNew, accepted };
   }
@@ -255,14 +254,14 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const { visit, place, wire } = viewer;
     const cursor = cursorOf(visit);
     // A chat's cursor opens that chat's turns and no others.
-    const named = cursor && (await runner.find(cursor.turnId, place));
+    const named = cursor && (await turns.find(cursor.turnId, place));
     if (named) {
       const after = cursor.seq <= named.lastSeq ? cursor.seq : 0;
       const isOver = named.outcome && (await isTold(named, after, wire, visit.request));
       if (!isOver) return show({ turn: named, after });
     }
     // The one that runs, not one that waits, be it behind it or for an answer.
-    const [running] = await findLiveTurns(log, runner, place);
+    const [running] = await turns.live(place);
     const latest = running ?? (await log.latest(place.logSession, place.logChat));
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
@@ -276,7 +275,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
     function show(what: { turn: TurnInfo; after: number }): Response {
       metrics.resumes.add();
-      runner.traceOf(what.turn.turnId)?.event('resume', { 'sabir.after': what.after });
+      turns.traceOf(what.turn.turnId)?.event('resume', { 'sabir.after': what.after });
       return view(viewer, what);
     }
   }
@@ -296,7 +295,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   /** The latest of a chat, and those that run: it may be waiting behind them. */
   async function turnsOf(place: Place): Promise<TurnInfo[]> {
     const latest = await log.latest(place.logSession, place.logChat);
-    const live = await findLiveTurns(log, runner, place);
+    const live = await turns.live(place);
     const others = live.filter(({ turnId }) => turnId !== latest?.turnId);
     return latest ? [latest, ...others] : others;
   }
@@ -306,9 +305,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       route.enter(visit, chatId, 'collaborator'),
     );
     let isHeard = false;
-    const live = await findLiveTurns(log, runner, place);
-    for (const turn of runner.toStop(live, place)) {
-      const isTaken = await runner.stop(turn, place, 'stopped by the user');
+    const live = await turns.live(place);
+    for (const turn of turns.toStop(live, place)) {
+      const isTaken = await turns.stop(turn, place, 'stopped by the user');
       if (isTaken) audit.accepted('stop', { place, visit }, { turnId: turn.turnId });
       isHeard ||= isTaken;
     }

@@ -13,6 +13,7 @@ import { type ChatRoute, createSessionRoute } from './chat-route.ts';
 import { createChatVerbs } from './chat-verbs.ts';
 import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
+import { createGatewayTurns } from './gateway-turns.ts';
 import { createRunHook, loggable } from './hook-error.ts';
 import { createGatewayMetrics } from './metrics.ts';
 import { createOpenStreams } from './open-streams.ts';
@@ -22,7 +23,6 @@ import { createReadiness } from './readiness.ts';
 import { json, toErrorResponse } from './responses.ts';
 import { createSessionReads } from './session-reads.ts';
 import { createSleepWatch } from './sleep-watch.ts';
-import { createTurnRunner } from './turn-runner.ts';
 import { createViewers } from './viewers.ts';
 import type { Visit } from './visit.ts';
 
@@ -68,7 +68,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const admission = createAdmission(limits, timing, registry, log.limits);
   const owed = createOwedReplays(log.notes);
   const viewers = createViewers(timing.disconnectGraceMs, stopUnwatched);
-  const runner = createTurnRunner({
+  const turns = createGatewayTurns({
     ...options,
     ...(logger && { logger }),
     log,
@@ -87,7 +87,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const streams = createOpenStreams({ guard, accessCheckMs, logger });
   const verbs = createChatVerbs({
     log,
-    runner,
+    turns,
     viewers,
     owed,
     admission,
@@ -116,7 +116,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   });
   const reads = createSessionReads({
     log,
-    runner,
+    turns,
     owed,
     guard,
     admission,
@@ -132,14 +132,14 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       // Whoever reloads may have come to another gateway. Asked first: the next one reads it as well,
       // and of two gateways that were left at once each would take the other for a viewer.
       if (await log.isReadElsewhere(turnId)) return;
-      if (runner.withdrawUnwatched(turnId)) return;
+      if (turns.withdrawUnwatched(turnId)) return;
       const turn = await log.get(turnId);
-      if (turn && runner.isWatchedElsewhere(turn)) return;
+      if (turn && turns.isWatchedElsewhere(turn)) return;
       // A question may be for a person who comes later: it does not end with its asker's visit.
       if (!turn || waitsFor(turn) === 'answer') return;
       const stop = { type: 'stop', reason: 'the last viewer left' } as const;
       if (!(await log.command(turnId, stop))) return;
-      const { sessionId } = runner.turnHere(turnId)?.prompt ?? turn;
+      const { sessionId } = turns.turnHere(turnId)?.prompt ?? turn;
       const { chatId } = turn;
       logger?.info?.('turn stopped: its last viewer left', { sessionId, chatId, turnId });
     } catch (error) {
@@ -236,7 +236,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   }
 
   async function letGo(): Promise<void> {
-    await runner.close();
+    await turns.close();
     viewers.close();
     streams.close();
     sleepWatch?.close();
@@ -271,7 +271,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     },
     disconnect(userId) {
       streams.disconnect(userId);
-      runner.retireSessions(userId);
+      turns.retireSessions(userId);
     },
     close() {
       closing ??= letGo();

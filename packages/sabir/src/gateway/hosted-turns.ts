@@ -3,6 +3,7 @@ import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import { startTimeout } from '../core/timers.ts';
 import { within } from '../core/within.ts';
+import { withoutContent } from '../core/without-content.ts';
 import {
   channelKeyOf,
   DEFAULT_CHANNEL,
@@ -13,43 +14,38 @@ import {
   sessionKeyOf,
 } from '../sessions/index.ts';
 import type { TurnInfo } from '../turns/log.ts';
-import type { SessionLease } from '../turns/session-pool.ts';
-import type { PromptPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
-import type { GatewayTiming } from './options.ts';
-import type { QueueWatch } from './queued-viewer.ts';
+import type { TurnTrace } from './trace-turn.ts';
+import type { TurnAccounts } from './turn-accounts.ts';
+import type { Asking, Beginning, TurnHost } from './turn-host.ts';
+import type { TurnRunner, TurnRunnerOptions } from './turn-runner.ts';
 
-/** A turn that a session in this process has been asked for by this gateway. */
-export type HostedTurn = {
-  readonly place: Place;
-  readonly prompt: PromptInfo;
-  /** Settles when the turn has ended, with its message; or when it will not end here. */
-  readonly ended: Promise<HostedEnd | 'withdrawn' | 'left'>;
-};
+type HostedEnd = { outcome: TurnOutcome; message: UIMessage; usage?: Usage };
 
-export type HostedEnd = { outcome: TurnOutcome; message: UIMessage; usage?: Usage };
+/** A turn that was asked for here and has not ended. */
+type OpenTurn = { session: Session; prompt: PromptInfo; place: Place };
 
-export type HostedTurns = ReturnType<typeof createHostedTurns>;
-
-type HostedTiming = Pick<GatewayTiming, 'acceptMs' | 'lingerMs'>;
-
-type Asking = {
-  place: Place;
-  traceparent: string | undefined;
-  askedAt: number;
-  isRepeat: boolean;
-  /** Why no new turn may begin. */
-  refusal: SabirError | undefined;
+export type HostedTurns = TurnHost & {
+  /** The last viewer of a prompt that waits, and was asked for here, has left. */
+  withdrawUnwatched(turnId: string): boolean;
+  /** Whether people on sockets of the session see its turns. */
+  isWatched(turn: TurnInfo): boolean;
 };
 
 /**
  * Turns of sessions in this process. The sessions decide what was asked already, queue, begin and run the turns in the
- * log that the gateway reads; the gateway asks on behalf of its users.
+ * log that the gateway reads; the gateway asks on behalf of its users, counts the turns, and reports their ends.
  */
-export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: HostedTiming) {
+export function createHostedTurns(
+  sessions: Sessions,
+  options: TurnRunnerOptions,
+  runner: TurnRunner,
+  accounts: TurnAccounts,
+): HostedTurns {
+  const { timing, metrics, logger } = options;
   const { log } = sessions;
-  /** The turns that were asked for here and have not ended, by their ids. */
-  const open = new Map<string, { session: Session; prompt: PromptInfo; place: Place }>();
+  /** By turn id. */
+  const open = new Map<string, OpenTurn>();
 
   async function withSession<T>(
     { sessionId }: Pick<Place, 'sessionId'>,
@@ -66,7 +62,7 @@ export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: Ho
   /** Whether a prompt that was asked before is to be asked anew: its turn has not answered it, or is forgotten. */
   async function isToBeAskedAnew(
     prompt: PromptInfo,
-    { isWish }: PromptPost,
+    { isWish }: Beginning,
     { askedAt, isRepeat }: Asking,
   ): Promise<boolean> {
     if (prompt.status !== 'ended') return false;
@@ -76,7 +72,11 @@ export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: Ho
     return isForgotten || !isAnswered || (isWish && (prompt.endedAt ?? Infinity) <= askedAt);
   }
 
-  async function ask(session: Session, post: PromptPost, asking: Asking) {
+  async function ask(
+    session: Session,
+    post: Beginning,
+    asking: Asking & { traceparent: string | undefined; refusal: SabirError | undefined },
+  ) {
     const { place, traceparent, refusal } = asking;
     const { user, role, channel = DEFAULT_CHANNEL } = place;
     const { text, attachments, body } = post;
@@ -98,18 +98,45 @@ export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: Ho
     }
   }
 
-  function watchEnd(session: Session, { turnId }: PromptInfo, release: () => void) {
+  /** Settles when the turn has ended, with its message; or when it will not end here. */
+  function whenEnded(session: Session, turnId: string): Promise<HostedEnd | 'withdrawn' | 'left'> {
     const { promise, resolve } = Promise.withResolvers<HostedEnd | 'withdrawn' | 'left'>();
     const unsubscribe = session.subscribe((notice) => {
       const isEnd = notice.type === 'ended' || notice.type === 'withdrawn';
       if (notice.type !== 'closed' && !(isEnd && notice.prompt.turnId === turnId)) return;
       unsubscribe();
       open.delete(turnId);
-      release();
       if (notice.type === 'ended') resolve(notice);
       else resolve(notice.type === 'closed' ? 'left' : 'withdrawn');
     });
     return promise;
+  }
+
+  /** Counts the turn, and calls `onFinish` with its message. */
+  async function follow(
+    { session, prompt, place }: OpenTurn,
+    { requestId }: Asking,
+    trace: TurnTrace | undefined,
+    release: () => void,
+  ): Promise<void> {
+    const { turnId, messageId } = prompt;
+    const { sessionId, chatId, user } = place;
+    const ids = { requestId, sessionId, chatId, turnId };
+    const account = accounts.begin(ids, trace, false);
+    const ended = await whenEnded(session, turnId);
+    release();
+    if (ended === 'left') return account.leave();
+    const isWithdrawn = ended === 'withdrawn';
+    account.end(isWithdrawn ? { status: 'stopped', reason: ended } : ended.outcome);
+    options.onTurnEnd(turnId, messageId, messageId);
+    if (isWithdrawn || !options.onFinish) return;
+    const { onFinish } = options;
+    try {
+      const hook = (async () => onFinish({ ...ended, sessionId, chatId, turnId, user }))();
+      await within(timing.hookMs, hook, () => metrics.hookTimeouts.add({ hook: 'onFinish' }));
+    } catch (error) {
+      logger?.error?.('onFinish failed', { ...ids, error: withoutContent(error) });
+    }
   }
 
   /** A turn that has not begun, as the log would tell it. */
@@ -133,33 +160,35 @@ export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: Ho
   }
 
   return {
-    log,
-    /** Asks the session. Throws where it refuses. */
-    async begin(
-      post: PromptPost,
-      asking: Asking,
-    ): Promise<{ turn: TurnInfo; hosted: HostedTurn | undefined }> {
-      const { place } = asking;
-      const { session, release } = sessions.hold(place.sessionId);
-      let isHeld = false;
+    async begin(post, asking, refusal) {
+      const { place, requestId, askedAt, headers, onEnd } = asking;
+      const { route, sessionId, chatId } = place;
+      const traced = { route, sessionId, chatId, requestId, startedAt: askedAt, headers };
+      const trace = accounts.trace(traced);
+      const { session, release } = sessions.hold(sessionId);
+      let isFollowed = false;
       try {
-        const { prompt, isNew } = await ask(session, post, asking);
-        let hosted: HostedTurn | undefined;
+        const given = { ...asking, traceparent: trace?.traceparent, refusal };
+        const { prompt, isNew } = await ask(session, post, given);
         if (isNew) {
-          isHeld = true;
-          open.set(prompt.turnId, { session, prompt, place });
-          hosted = { place, prompt, ended: watchEnd(session, prompt, release) };
+          isFollowed = true;
+          const turn = { session, prompt, place };
+          open.set(prompt.turnId, turn);
+          const leave = () => {
+            release();
+            onEnd?.();
+          };
+          runner.awaitAtClose(follow(turn, asking, trace, leave));
         }
-        const isWaiting = () => session.queue.positionOf(prompt) > 0;
-        const begun = isWaiting() ? false : await within(acceptMs, session.whenBegun(prompt));
+        const isWaiting = session.queue.positionOf(prompt) > 0;
+        const begun = !isWaiting && (await within(timing.acceptMs, session.whenBegun(prompt)));
         const turn = begun ? await log.get(prompt.turnId) : undefined;
-        return { turn: turn ?? toQueued(prompt, place), hosted };
+        return { turn: turn ?? toQueued(prompt, place), isNew };
       } finally {
-        if (!isHeld) release();
+        if (!isFollowed) release();
       }
     },
-    /** The prompts of this conversation whose turns have not begun. */
-    async queued(place: Place): Promise<TurnInfo[]> {
+    async queued(place) {
       return withSession(place, async ({ queue, running }) => {
         const isBeginning = running && (await log.get(running.turnId)) === undefined;
         return [...(isBeginning ? [running] : []), ...queue.list()]
@@ -167,14 +196,9 @@ export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: Ho
           .map((prompt) => toQueued(prompt, place));
       });
     },
-    /** Whether a turn was asked for in this very chat; a conversation may be seen as several chats. */
-    isOfChat: ({ turnId }: TurnInfo, { chatId }: Place) =>
-      open.get(turnId)?.place.chatId === chatId,
-    /** Where a turn waits that has not begun; undefined once it has. */
-    queueOf(
-      { turnId, requestId: promptId }: TurnInfo,
-      { sessionId }: Place,
-    ): QueueWatch | undefined {
+    isOfChat: ({ turnId }, { chatId }) => open.get(turnId)?.place.chatId === chatId,
+    queueOf({ turnId, requestId: promptId, lastSeq, outcome }, { sessionId }) {
+      if (lastSeq > 0 || outcome) return undefined;
       const { session, release } = sessions.hold(sessionId);
       const prompt = session.storage.promptInfo('turnId', turnId);
       release();
@@ -195,8 +219,7 @@ export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: Ho
         },
       };
     },
-    /** Stops a turn, or withdraws its prompt if it waits; false if it has ended, or is not theirs to stop. */
-    async stop({ turnId }: TurnInfo, place: Place, reason: string): Promise<boolean> {
+    async stop({ turnId }, place, reason) {
       const { user, role } = place;
       return withSession(place, async (session) => {
         const prompt = session.storage.promptInfo('turnId', turnId);
@@ -208,31 +231,27 @@ export function createHostedTurns(sessions: Sessions, { acceptMs, lingerMs }: Ho
         }
       });
     },
-    /** The last viewer of a prompt that waits, and was asked for here, has left. */
-    withdrawUnwatched(turnId: string): boolean {
+    withdrawUnwatched(turnId) {
       const { session, prompt, place } = open.get(turnId) ?? {};
       if (!session || !prompt || !place || session.queue.positionOf(prompt) === 0) return false;
       session.withdraw(prompt, { user: place.user, role: place.role });
       return true;
     },
-    /** Whether people on sockets of the session see its turns. */
-    isWatched: ({ sessionId }: TurnInfo): boolean =>
+    isWatched: ({ sessionId }) =>
       sessions
         .all()
         .some((one) => sessionKeyOf(one.sessionId) === sessionId && one.people.sockets > 0),
-    /** The user is in the session for as long as they watch. Gives the function to call when they leave. */
-    enter({ sessionId, user, role }: Place): () => void {
+    enter({ sessionId, user, role }) {
       const { session, release } = sessions.hold(sessionId);
       const leave = session.people.enter(user, role, 'stream');
       // A page watches one turn after another: in between, its user is still there.
       return () =>
-        void startTimeout(lingerMs, () => {
+        void startTimeout(timing.lingerMs, () => {
           leave();
           release();
         });
     },
-    /** For what is read of a session beside its turns. */
-    lease({ sessionId }: Pick<Place, 'sessionId'>): SessionLease {
+    async lease({ sessionId }) {
       const { session, release } = sessions.hold(sessionId);
       if (session.isClosed) throw new SabirError(SHUTTING_DOWN);
       return {

@@ -6,14 +6,14 @@ import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import { REQUESTED } from '../turns/turn-progress.ts';
 import type { User, WaitingTurn } from '../turns/upstream.ts';
 import type { Place } from './chat-route.ts';
-import { findLiveTurns } from './live-turns.ts';
+import type { GatewayTurns } from './gateway-turns.ts';
 import type { GatewayTiming } from './options.ts';
-import { chatKeyOf, type TurnRunner } from './turn-runner.ts';
+import { chatKeyOf } from './upstream-turns.ts';
 import type { Visit } from './visit.ts';
 
 type RestoringOptions = {
   log: TurnLog;
-  runner: TurnRunner;
+  turns: GatewayTurns;
   timing: GatewayTiming;
   logger: Logger | undefined;
 };
@@ -31,7 +31,7 @@ export type Restoring = ReturnType<typeof createRestoring>;
  * whoever comes back to its chat, or answers in it, finds it running again under the same message.
  */
 export function createRestoring(options: RestoringOptions) {
-  const { log, runner, timing, logger } = options;
+  const { log, turns, timing, logger } = options;
 
   /** No session is opened where nothing could wait. */
   async function findWaiting(place: Place): Promise<Waiting | undefined> {
@@ -44,7 +44,7 @@ export function createRestoring(options: RestoringOptions) {
     );
     if (!agent.canWait) return undefined;
     const signal = AbortSignal.timeout(connectMs);
-    const { session, release } = await runner.lease({ sessionId, user, role, upstream }, signal);
+    const { session, release } = await turns.lease({ sessionId, user, role, upstream }, signal);
     try {
       const chat = { chatId, chatKey: chatKeyOf(place), user };
       const found = await askAgent(connectMs, async () => session.waiting?.(chat));
@@ -63,10 +63,10 @@ export function createRestoring(options: RestoringOptions) {
     if (!waiting) return undefined;
     const { messageId, user } = waiting;
     // It was asked for a while: somebody may have been faster, here or elsewhere.
-    const [live] = await findLiveTurns(log, runner, place);
+    const [live] = await turns.live(place);
     if (live) return live;
     const nothingNew = { text: '', attachments: [], messages: [], body: {} };
-    const { turn } = await runner.begin(
+    const { turn } = await turns.begin(
       {
         kind: 'prompt',
         chatId: place.chatId,
@@ -81,7 +81,7 @@ export function createRestoring(options: RestoringOptions) {
       { place: { ...place, user }, channel: undefined, requestId, askedAt, headers },
     );
     // When it began is told by the log's clock, to everybody.
-    const kept = (await runner.find(turn.turnId, place)) ?? turn;
+    const kept = (await turns.find(turn.turnId, place)) ?? turn;
     return kept.outcome ? undefined : kept;
   }
 
@@ -104,11 +104,11 @@ export function createRestoring(options: RestoringOptions) {
     let told = turn;
     const batches = isEnough(told) ? [] : log.read(turnId, lastSeq, signal);
     for await (const _ of batches) {
-      told = (await runner.find(turnId, place)) ?? told;
+      told = (await turns.find(turnId, place)) ?? told;
       if (isEnough(told)) break;
     }
     if (isEnough(told)) return { told, isUnsure: false };
-    told = (await runner.find(turnId, place)) ?? told;
+    told = (await turns.find(turnId, place)) ?? told;
     const status = told.outcome?.status;
     return { told, isUnsure: status !== 'finished' && status !== 'stopped' };
   }
@@ -132,7 +132,7 @@ export function createRestoring(options: RestoringOptions) {
     },
     /** The same for whoever answers, or one that runs and may not have told all of it again yet. */
     async restoreToAnswer(place: Place, visit: Visit): Promise<Answerable> {
-      const live = await findLiveTurns(log, runner, place);
+      const live = await turns.live(place);
       if (live.length > 0) return { live, restored: live.find(isTelling) };
       const begun = await begin(place, visit);
       const isRestored = begun?.requestId.startsWith(RESTORED);

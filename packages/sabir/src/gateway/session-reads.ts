@@ -16,15 +16,15 @@ import type { Guard } from './access.ts';
 import type { Admission } from './admission.ts';
 import { type ChatRoute, contractLogOf, type Place, userCaller } from './chat-route.ts';
 import { contractChatOf } from './contract-chat.ts';
+import type { GatewayTurns } from './gateway-turns.ts';
 import type { GatewayTiming, UpstreamOption } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
 import { sendJson, toJsonBytes } from './responses.ts';
-import type { TurnRunner } from './turn-runner.ts';
 import { channelOf, type Visit } from './visit.ts';
 
 type SessionReadsOptions = {
   log: TurnLog;
-  runner: TurnRunner;
+  turns: GatewayTurns;
   owed: OwedReplays;
   guard: Guard;
   admission: Admission;
@@ -45,7 +45,7 @@ type SessionPlace = Pick<
 
 /** What can be read of a session beside its turns: its messages and its channels. */
 export function createSessionReads(options: SessionReadsOptions) {
-  const { log, runner, owed, guard, admission, timing, logger, isClosing } = options;
+  const { log, turns, owed, guard, admission, timing, logger, isClosing } = options;
 
   /**
    * Something of the upstream's session, asked for on this user's behalf. It may be large: it counts until its client
@@ -61,7 +61,7 @@ export function createSessionReads(options: SessionReadsOptions) {
     let isSending = false;
     try {
       const signal = AbortSignal.timeout(timing.connectMs);
-      lease = await runner.lease(place, signal);
+      lease = await turns.lease(place, signal);
       if (isClosing()) throw new SabirError(SHUTTING_DOWN);
       const bytes = toJsonBytes(await use(lease.session));
       const release = admission.holdBytes(caller, bytes.length);
@@ -100,7 +100,7 @@ export function createSessionReads(options: SessionReadsOptions) {
     return showOfSession(place, visit, async (session) => {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
-      const here = runner.unstoredIn(sessionId);
+      const here = turns.unstoredIn(sessionId);
       const elsewhere = await unlessAway(() => liveIn(place));
       const asked = session.history(user, channelOf(visit.url));
       const history = await within(timing.connectMs, asked, () => {

@@ -8,7 +8,7 @@ import { contractChatOf } from './contract-chat.ts';
 import type { RouteName } from './options.ts';
 import type { Telemetry, TurnAttributes, TurnEventName } from './telemetry.ts';
 
-type TracedTurn = {
+export type TracedTurn = {
   route: RouteName;
   sessionId: string;
   chatId: string;

@@ -1,0 +1,54 @@
+import type { SabirError } from '../core/errors.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
+import type { Channel } from '../core/translator.ts';
+import type { TurnInfo } from '../turns/log.ts';
+import type { SessionLease } from '../turns/session-pool.ts';
+import type { SessionIdentity } from '../turns/upstream.ts';
+import type { PromptPost } from './chat-post.ts';
+import type { Place } from './chat-route.ts';
+import type { QueueWatch } from './queued-viewer.ts';
+
+/** What a turn begins with. One that goes on has its message already. */
+export type Beginning = PromptPost & { messageId?: string; isRestored?: true };
+
+/** The request that asks for a turn. */
+export type Asking = {
+  place: Place;
+  channel: Channel | undefined;
+  requestId: string;
+  askedAt: number;
+  headers: Headers;
+  /** The client sends it again because it got no response. */
+  isRepeat?: boolean;
+  /** Runs once, when a turn that was begun for it has ended here. */
+  onEnd?: () => void;
+};
+
+/** A turn that was begun, or found. */
+export type Begun = {
+  turn: TurnInfo;
+  isNew: boolean;
+  /** Of a new one: see `Turn`. */
+  accepted?: Promise<TurnOutcome | undefined> | undefined;
+};
+
+/** What runs the turns of a place: this gateway on an upstream, or a session in this process. */
+export type TurnHost = {
+  /** @param refusal Why no new turn may begin; one that was asked for before is still found. */
+  begin(post: Beginning, asking: Asking, refusal: SabirError | undefined): Promise<Begun>;
+  /** For what is read of a session beside its turns. */
+  lease(
+    place: SessionIdentity & Pick<Place, 'upstream'>,
+    signal: AbortSignal,
+  ): Promise<SessionLease>;
+  /** The prompts of this conversation whose turns the log does not have yet. */
+  queued(place: Place): Promise<TurnInfo[]>;
+  /** Where a turn waits, or may come to wait, that has not begun; undefined once it has. */
+  queueOf(turn: TurnInfo, place: Place): QueueWatch | undefined;
+  /** Stops a turn, or withdraws its prompt if it waits; false if it has ended, or the user may not stop it. */
+  stop(turn: TurnInfo, place: Place, reason: string): Promise<boolean>;
+  /** Whether a turn was asked for in this very chat; a conversation may be seen as several chats. */
+  isOfChat(turn: TurnInfo, place: Place): boolean;
+  /** A user begins to watch. Gives the function to call when they leave. */
+  enter(place: Place): () => void;
+};

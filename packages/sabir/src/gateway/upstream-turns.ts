@@ -1,0 +1,198 @@
+import { type ErrorKind, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
+import { createId } from '../core/id.ts';
+import { withoutContent } from '../core/without-content.ts';
+import { closingsOf } from '../turns/closings.ts';
+import type { BeginTurn, OrphanedTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
+import type { User } from '../turns/upstream.ts';
+import type { Admission } from './admission.ts';
+import { type Place, userCaller } from './chat-route.ts';
+import type { RouteName, UpstreamOption } from './options.ts';
+import type { TurnAccounts } from './turn-accounts.ts';
+import type { Asking, Beginning, Begun, TurnHost } from './turn-host.ts';
+import { readOrigin, toOrigin } from './turn-origin.ts';
+import type { TurnRunner, TurnRunnerOptions } from './turn-runner.ts';
+
+type UpstreamTurnsOptions = TurnRunnerOptions & { admission: Admission };
+
+/** The turns that this gateway begins in its log and runs on an upstream. */
+export function createUpstreamTurns(
+  options: UpstreamTurnsOptions,
+  runner: TurnRunner,
+  accounts: TurnAccounts,
+): TurnHost & { adopt(orphan: OrphanedTurn): Promise<boolean> } {
+  const { log, metrics, admission, logger } = options;
+  const { keepUser = ({ id }: User) => ({ id }) } = options;
+
+  /** Ends a turn that will never run, so that its viewers get an error instead of waiting. */
+  async function callOff(
+    writer: TurnWriter,
+    { messageId }: BeginTurn,
+    { code, userMessage: message }: ErrorKind | SabirError,
+  ): Promise<void> {
+    const outcome = { status: 'failed', code, message } as const;
+    try {
+      await writer.append(closingsOf([], messageId, outcome));
+      await writer.close(outcome);
+    } catch (error) {
+      // Its lease runs out, if the log is not gone as well.
+      const { turnId } = writer;
+      logger?.error?.('the turn could not be closed', { turnId, error: withoutContent(error) });
+    }
+  }
+
+  /** Whether this may be a message that was sent before, and begins nothing. */
+  async function isKnown({ requestId }: Beginning, place: Place): Promise<boolean> {
+    const { logSession, logChat } = place;
+    const live = await log.live(logSession, logChat);
+    const turns = [...live, await log.latest(logSession, logChat)];
+    return turns.some((turn) => turn?.requestId.startsWith(requestId));
+  }
+
+  /** Begins the turn in the log, or finds the one that was begun for the same message. */
+  async function beginInLog(
+    info: BeginTurn,
+    { requestId, isWish }: Beginning,
+    { askedAt, isRepeat }: Asking,
+  ): ReturnType<typeof log.begin> {
+    let begun = await log.begin(info).catch((error) => {
+      admission.countLogRefusal(error);
+      throw error;
+    });
+    // A client that asked before that turn had ended asked for it; one that asks later asks for another.
+    while (isWish && !isRepeat && 'existing' in begun) {
+      const { turnId, endedAt = Infinity } = begun.existing;
+      if (endedAt > askedAt) break;
+      info.requestId = `${requestId} after ${turnId}`;
+      begun = await log.begin(info);
+    }
+    return begun;
+  }
+
+  async function begin(
+    post: Beginning,
+    asking: Asking,
+    refusal: SabirError | undefined,
+  ): Promise<Begun> {
+    const { place, channel, requestId, askedAt, headers, isRepeat, onEnd } = asking;
+    if (refusal && !(await isKnown(post, place))) throw refusal;
+    const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
+    const { route, user, role, sessionId, chatId, upstream } = place;
+    const asked = {
+      sessionId,
+      chatId,
+      chatKey: chatKeyOf(place),
+      user,
+      text,
+      attachments,
+      messages,
+      body,
+      ...(channel && { channel }),
+      ...(isRestored && { isRestored }),
+    };
+    // What the log keeps for a takeover names this span.
+    const traced = { route, sessionId, chatId, requestId, startedAt: askedAt, headers };
+    const trace = accounts.trace(traced);
+    const { traceparent } = trace ?? {};
+    const origin =
+      log.outlivesProcess &&
+      toOrigin(route, { ...asked, ...(traceparent && { traceparent }) }, { role, keepUser });
+    const info: BeginTurn = {
+      sessionId: place.logSession,
+      chatId,
+      requestId: post.requestId,
+      messageId,
+      ...(isRepeat && { isRepeat }),
+      ...(origin && { origin }),
+    };
+    const begun = await beginInLog(info, post, asking);
+    if (runner.isClosing) {
+      if ('writer' in begun) await callOff(begun.writer, info, SHUTTING_DOWN);
+      throw new SabirError(SHUTTING_DOWN);
+    }
+    if ('existing' in begun) return { turn: begun.existing, isNew: false };
+    const { writer } = begun;
+    if (refusal) {
+      await callOff(writer, info, refusal);
+      throw refusal;
+    }
+    const { accepted } = runner.run({
+      writer,
+      prompt: { ...asked, messageId },
+      role,
+      upstream: upstream as UpstreamOption,
+      requestId,
+      isKept: origin && origin.asked !== undefined,
+      trace,
+      release: () => onEnd?.(),
+    });
+    const { origin: _, isRepeat: __, ...known } = info;
+    const turn: TurnInfo = {
+      ...known,
+      turnId: writer.turnId,
+      startedAt: Date.now(),
+      lastSeq: 0,
+      status: 'queued',
+      questions: [],
+    };
+    return { turn, isNew: true, accepted };
+  }
+
+  function ownRoute(route: RouteName) {
+    return (route !== 'sessions' && options.routes?.[route]) || undefined;
+  }
+
+  return {
+    begin,
+    lease: runner.lease,
+    // The log has a turn from the moment its prompt is taken.
+    queued: async () => [],
+    queueOf(turn, { upstream }) {
+      if (typeof upstream !== 'object' || !upstream.hasQueue) return undefined;
+      // Whether it waits is known only when its upstream has been reached.
+      const { queue } = runner.turnHere(turn.turnId) ?? {};
+      return turn.lastSeq === 0 && !queue?.hasBegun ? queue : undefined;
+    },
+    stop: ({ turnId }, _place, reason) => log.command(turnId, { type: 'stop', reason }),
+    isOfChat: () => true,
+    enter: () => () => undefined,
+    /** A turn of a gateway that is gone: goes on with it, or ends it for its viewers. */
+    async adopt({ turn, origin, mark, writer }) {
+      const kept = readOrigin(origin);
+      if (!kept) return false;
+      metrics.takeovers.add();
+      const { sessionId, route, user, role, channel, isRestored, asked, traceparent } = kept;
+      const { text = '', attachments = [], body = {} } = asked ?? {};
+      const { lastSeq, chatId, messageId } = turn;
+      const startedAt = Date.now();
+      const { upstream = options.upstream, public: isPublic } = ownRoute(route) ?? {};
+      runner.run({
+        writer,
+        role,
+        trace: accounts.trace({ route, sessionId, chatId, startedAt, takenOverFrom: traceparent }),
+        prompt: {
+          sessionId,
+          chatId,
+          chatKey: chatKeyOf({ logSession: turn.sessionId, logChat: chatId }),
+          messageId,
+          user,
+          text,
+          attachments,
+          messages: [],
+          body,
+          ...(channel && { channel }),
+          ...(isRestored && { isRestored }),
+        },
+        upstream: upstream as UpstreamOption,
+        takenOver: { lastSeq, mark, canAttach: asked !== undefined },
+        isKept: asked !== undefined,
+        release: admission.countTurn(isPublic ? undefined : userCaller(user)),
+      });
+      return true;
+    },
+  };
+}
+
+/** What an agent may keep a chat's turns under, whoever's chat it is. */
+export function chatKeyOf({ logSession, logChat }: Pick<Place, 'logSession' | 'logChat'>): string {
+  return JSON.stringify([logSession, logChat]);
+}
