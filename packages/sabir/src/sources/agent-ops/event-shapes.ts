@@ -16,7 +16,7 @@ const isMessage = ({ data }: Loose) => isObject(data) && isNamed(data.id);
 const isOfQuestion = ({ promptId }: Loose) => isString(promptId);
 const isMaybeName = (name: unknown) => name == null || isString(name);
 
-export const SHAPES: Readonly<Record<TurnEventType, (event: Loose) => boolean>> = {
+const SHAPES: Record<TurnEventType, (event: Loose) => boolean> = {
   'message.create': ({ turnId }) => isNamed(turnId),
   'message.part.text-delta': isDelta,
   'message.part.reasoning-delta': isDelta,
@@ -46,6 +46,9 @@ export const SHAPES: Readonly<Record<TurnEventType, (event: Loose) => boolean>> 
   'queue.withdrawn': anything,
 };
 
+/** The same as a map: most events are deltas, and a map finds a shape faster than an object does. */
+const shapes: ReadonlyMap<string, (event: Loose) => boolean> = new Map(Object.entries(SHAPES));
+
 const SNAPSHOT_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
   'init',
   'message',
@@ -68,11 +71,11 @@ export const V2_TYPES: ReadonlySet<string> = new Set<TurnEventType>([
   'usage-report',
 ]);
 
-/** Undefined if the event is malformed, or of a type that no translator handles. */
-export function soundTypeOf(event: unknown): TurnEventType | undefined {
-  const { type } = (event ?? {}) as Loose;
-  if (!isString(type) || !Object.hasOwn(SHAPES, type)) return undefined;
-  return SHAPES[type as TurnEventType](event as Loose) ? (type as TurnEventType) : undefined;
+/** Whether a translator handles events of this type, and this one has the shape of them. */
+export function soundnessOf(type: string, event: Loose): 'sound' | 'malformed' | 'unknown' {
+  const isSound = shapes.get(type);
+  if (!isSound) return 'unknown';
+  return isSound(event) ? 'sound' : 'malformed';
 }
 
 /** The types that do not count for who listens to one dialect. */

@@ -6,7 +6,7 @@ import {
   isString,
   isTurnError,
   otherTypes,
-  soundTypeOf,
+  soundnessOf,
   statusKindOf,
 } from './event-shapes.ts';
 import type { EventOf, Place, SessionMessage, SessionStatus, TurnEventType } from './events.ts';
@@ -17,9 +17,7 @@ import { type AskingEvent, placeOfQuestion } from './questions.ts';
 import { type ExpectedPrompt, SentPrompt } from './sent-prompt.ts';
 
 type Abandoned = { prompt: SentPrompt; wantsStop: boolean };
-/** Without parts, which have a common rule. */
-type RuledType = Exclude<TurnEventType, `message.part.${string}`>;
-type Rules = { [Type in RuledType]: (event: EventOf<Type>) => Match };
+type Rules = { [Type in TurnEventType]: (event: EventOf<Type>) => Match };
 
 /** An agent in one of these works on a prompt; it is `idle` also while a question is open. */
 const WORKING: ReadonlySet<unknown> = new Set(['thinking', 'streaming', 'tool_calling']);
@@ -288,8 +286,18 @@ export function createTurnMatcher(
   const ask = (event: AskingEvent): Match =>
     prompt?.isTurn((event as Loose).turnId) && isHere(placeOfQuestion(event)) ? 'ours' : 'other';
 
+  const ofPart = ({ turnId }: { turnId?: unknown }): Match => readPart(turnId, {});
+
   const rules: Rules = {
     'message.create': (event) => begin(event.turnId, event),
+    'message.part.text-delta': ofPart,
+    'message.part.reasoning-delta': ofPart,
+    'message.part.tool-update': ofPart,
+    'message.part.tool-input-delta': ofPart,
+    'message.part.step': ofPart,
+    'message.part.source': ofPart,
+    'message.part.file': ofPart,
+    'message.part.data': ofPart,
     'message.finalize': ({ turnId }) => finalize(turnId),
     complete,
     aborted: ({ turnId }) => end(turnId, false),
@@ -309,6 +317,7 @@ export function createTurnMatcher(
     'queue.withdrawn': withdraw,
   };
 
+  /** For an event that is well-formed. */
   function apply(type: TurnEventType, event: Loose): Match {
     // The people's messages, the channels and the runner are the same in both dialects.
     if (type === 'init') {
@@ -318,7 +327,6 @@ export function createTurnMatcher(
       return readUserMessage(event.data as SessionMessage);
     }
     if (ignored?.has(type)) return 'other';
-    if (type.startsWith('message.part.')) return readPart(event.turnId, {});
     // The table pairs each type with its own event; TypeScript cannot follow the pairing.
     return rules[type as 'error'](event as EventOf<'error'>);
   }
@@ -356,9 +364,12 @@ export function createTurnMatcher(
     forgetAbandoned(): void {
       abandoned = [];
     },
+    apply,
+    /** For any event; one that is malformed, or of a type that no translator handles, is ours: it is counted there. */
     match(event: unknown): Match {
-      const type = soundTypeOf(event);
-      return type ? apply(type, event as Loose) : 'ours';
+      const { type } = (event ?? {}) as Loose;
+      if (!isString(type) || soundnessOf(type, event as Loose) !== 'sound') return 'ours';
+      return apply(type as TurnEventType, event as Loose);
     },
   };
 }

@@ -3,7 +3,7 @@ import { isObject, type Loose } from '../../core/loose.ts';
 import type { Translator } from '../../core/translator.ts';
 import type { Answer } from '../../turns/log.ts';
 import type { Prompt } from '../../turns/upstream.ts';
-import { SHAPES, V2_TYPES } from './event-shapes.ts';
+import { soundnessOf, V2_TYPES } from './event-shapes.ts';
 import type { TurnEventType } from './events.ts';
 import { toAnswer, toFiles } from './to-server.ts';
 import { createAgentOpsTranslator } from './translate.ts';
@@ -137,7 +137,7 @@ export function createV2RunnerDialect({ questionMs, now, createTranslator }: V2D
       const isOfTurn = V2_TYPES.has(type) || ABOUT_TURN.has(type) || type === 'question';
       const event = value as V2Event;
       if (!isOfTurn) return { kind: 'event', event };
-      if (!SHAPES[type as TurnEventType](value)) return { kind: 'malformed', type };
+      if (soundnessOf(type, value) !== 'sound') return { kind: 'malformed', type };
       const isUntimed = type === 'question' && value.expiresAt === undefined;
       const timed = isUntimed ? { ...event, expiresAt: (now() + questionMs) / 1_000 } : event;
       const events = current ? toOwn(current, timed) : [];

@@ -5,7 +5,7 @@ import type { MessageMetadata, TurnOutcome, Usage } from '../../core/outcome.ts'
 import { toSafeLogger } from '../../core/safe-logger.ts';
 import { countSkipped, type Translator, type TranslatorStats } from '../../core/translator.ts';
 import { DOMAIN_EVENTS } from './domain-events.ts';
-import { isNamed, isObject, isString, SHAPES, statusKindOf } from './event-shapes.ts';
+import { isNamed, isObject, isString, soundnessOf, statusKindOf } from './event-shapes.ts';
 import type {
   AgentOpsDataTypes,
   AgentOpsEvent,
@@ -35,11 +35,15 @@ type Handlers = { [Type in TurnEventType]: Handler<Type> };
 /**
  * The events of one Agent Ops turn → chunks, in either dialect.
  *
- * All events are taken for this turn's: a matcher in front of it leaves out the others. Owns which
- * kind of event the turn's text is taken from, and what is known before the turn begins. Part ids
- * and order are the accumulator's.
+ * Owns which kind of event the turn's text is taken from, and what is known before the turn begins.
+ * Part ids and order are the accumulator's.
+ *
+ * @param isOurs Whether a well-formed event is of this turn. Default: all are, a matcher in front has left out the others.
  */
-export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsEvent> {
+export function createTurnTranslator(
+  options: TurnOptions,
+  isOurs?: (type: TurnEventType, event: Loose) => boolean,
+): Translator<AgentOpsEvent> {
   const logger = toSafeLogger(options.logger);
   const stats: TranslatorStats = { unknown: {}, malformed: {} };
   let { turnId } = options;
@@ -91,12 +95,13 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
   };
 
   function apply(type: string, event: Loose): keyof TranslatorStats | undefined {
-    if (!Object.hasOwn(handlers, type)) return DOMAIN_EVENTS.has(type) ? undefined : 'unknown';
-    // The tables pair each type with its own event; TypeScript cannot follow the pairing.
-    const known = type as 'error';
-    if (!SHAPES[known](event)) return 'malformed';
-    if (isRepeated(event)) return undefined;
-    return handlers[known](event as EventOf<'error'>) === false ? 'malformed' : undefined;
+    const soundness = soundnessOf(type, event);
+    if (soundness === 'malformed') return soundness;
+    if (soundness === 'unknown') return DOMAIN_EVENTS.has(type) ? undefined : soundness;
+    if (isOurs?.(type as TurnEventType, event) === false || isRepeated(event)) return undefined;
+    // The table pairs each type with its own event; TypeScript cannot follow the pairing.
+    const handle = handlers[type as 'error'];
+    return handle(event as EventOf<'error'>) === false ? 'malformed' : undefined;
   }
 
   /** After a connection was lost, the server may send its last events again. */
@@ -113,9 +118,13 @@ export function createTurnTranslator(options: TurnOptions): Translator<AgentOpsE
   }
 
   function getMessage(): TurnMessage {
-    const { messageId, generateMessageId = createId, approvals = false } = options;
-    message ??= createTurnMessage(messageId ?? turnId ?? generateMessageId(), approvals);
+    message ??= makeMessage();
     return message;
+  }
+
+  function makeMessage(): TurnMessage {
+    const { messageId, generateMessageId = createId, approvals = false } = options;
+    return createTurnMessage(messageId ?? turnId ?? generateMessageId(), approvals);
   }
 
   /** The message, in a turn that has begun. */

@@ -19,26 +19,18 @@ const OURS: readonly Match[] = ['ours', 'begun', 'queued', 'ended', 'cut', 'unan
 export function createAgentOpsTranslator(options: AgentOpsOptions = {}): AgentOpsTranslator {
   const { turnId, channel, dialect } = options;
   const matcher = createTurnMatcher(dialect, { turnId, channel });
-  const translator = createTurnTranslator(options);
-
-  function isOurs(event: unknown): boolean {
-    try {
-      return OURS.includes(matcher.match(event));
-    } catch {
-      // A getter of the event threw. It throws in the translator too, which counts it.
-      return true;
-    }
-  }
-
+  const translator = createTurnTranslator(options, (type, event) =>
+    OURS.includes(matcher.apply(type, event)),
+  );
   return {
     stats: translator.stats,
     get ended() {
       return translator.ended;
     },
     get waiting() {
-      return matcher.isWaiting;
+      return !translator.ended && matcher.isWaiting;
     },
-    push: (event) => (!translator.ended && isOurs(event) ? translator.push(event) : []),
-    end: (outcome) => translator.end(outcome),
+    push: translator.push,
+    end: translator.end,
   };
 }
