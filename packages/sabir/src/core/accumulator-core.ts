@@ -32,6 +32,8 @@ const NO_RESULT = 'The tool gave no result.';
  *
  * Calls that would break this do nothing. Chunks collect until `take()`. What is here is what every
  * source needs; `accumulator.ts` has the rest, so that a bundle pays for it only where it is used.
+ *
+ * @param mintPrefix What the ids of calls begin with that have none. With the message's id they are unique between messages.
  */
 export function createAccumulatorCore(messageId: string, mintPrefix = `${messageId}-call-`) {
   let chunks: Chunk[] = [];
@@ -45,7 +47,6 @@ export function createAccumulatorCore(messageId: string, mintPrefix = `${message
   let repairs = 0;
   const openTools = new Map<string, OpenTool>();
   const answered = new Set<string>();
-  // Carries the message id, so that a call id is unique between messages too.
 
   function json(value: unknown): unknown {
     const safe = toJsonSafe(value);

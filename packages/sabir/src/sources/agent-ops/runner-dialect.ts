@@ -4,7 +4,6 @@ import type { Translator } from '../../core/translator.ts';
 import type { Answer } from '../../turns/log.ts';
 import type { Prompt } from '../../turns/upstream.ts';
 import { soundnessOf, V2_TYPES } from './event-shapes.ts';
-import type { TurnEventType } from './events.ts';
 import { toAnswer, toFiles } from './to-server.ts';
 import { createAgentOpsTranslator } from './translate.ts';
 
