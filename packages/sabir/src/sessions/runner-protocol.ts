@@ -5,6 +5,7 @@
 import type { Chunk } from '../core/chunks.ts';
 import { isObject, type Loose } from '../core/loose.ts';
 import type { Prompt } from '../turns/upstream.ts';
+import { readTyped } from './read-typed.ts';
 
 export const RUNNER_PROTOCOL = { name: 'sabir-runner', version: 1 } as const;
 
@@ -74,20 +75,10 @@ const COMMANDS: Record<RunnerCommand['type'], (command: Loose) => boolean> = {
 
 /** Undefined where it is not a frame of a runner. */
 export function readRunnerFrame(value: unknown): RunnerFrame | undefined {
-  return read<RunnerFrame>(FRAMES, value);
+  return readTyped<RunnerFrame>(FRAMES, value);
 }
 
 /** Undefined where it is not a command of a session. */
 export function readRunnerCommand(value: unknown): RunnerCommand | undefined {
-  return read<RunnerCommand>(COMMANDS, value);
-}
-
-function read<Known extends { type: string }>(
-  shapes: Record<string, (value: Loose) => boolean>,
-  value: unknown,
-): Known | undefined {
-  if (!isObject(value)) return undefined;
-  const { type } = value;
-  const isKnown = isString(type) && Object.hasOwn(shapes, type);
-  return isKnown && shapes[type]?.(value) ? (value as Known) : undefined;
+  return readTyped<RunnerCommand>(COMMANDS, value);
 }

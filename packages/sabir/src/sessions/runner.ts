@@ -18,6 +18,7 @@ import { closingsOf } from '../turns/closings.ts';
 import { type AgentWorker, createAgentWorker } from './agent-worker.ts';
 import { createOutbox } from './outbox.ts';
 import { type RunnerCommand, type RunnerFrame, readRunnerCommand } from './runner-protocol.ts';
+import { sessionUrl } from './session-url.ts';
 
 export type RunnerOptions = {
   sessionId: string;
@@ -182,16 +183,13 @@ export class Runner implements SocketListener {
   }
 
   async #connect(): Promise<void> {
-    const {
-      WebSocket = globalThis.WebSocket as WebSocketConstructor,
-      token,
-      logger,
-    } = this.#options;
+    const { url, sessionId, token, logger } = this.#options;
+    const { WebSocket = globalThis.WebSocket as WebSocketConstructor } = this.#options;
     const { signal } = this.#closing;
     try {
       const socket = await connect(
         {
-          url: toRunnerUrl(this.#options, this.runnerId),
+          url: sessionUrl(url, sessionId, { role: 'runner', runnerId: this.runnerId }),
           token: typeof token === 'function' ? await token() : token,
           WebSocket,
           maxEventBytes: 64_000_000,
@@ -323,13 +321,4 @@ export class Runner implements SocketListener {
     if (stopped) this.#refuse(stopped.prompt, { status: 'stopped' });
     if (this.#work?.turnId === turnId) this.#work.run.stop();
   }
-}
-
-function toRunnerUrl({ url, sessionId }: RunnerOptions, runnerId: string): string {
-  const address = new URL(url.replace(/^http/i, 'ws'));
-  const base = address.pathname.replace(/\/+$/, '');
-  address.pathname = `${base}/api/sessions/${encodeURIComponent(sessionId)}/ws`;
-  address.searchParams.set('role', 'runner');
-  address.searchParams.set('runnerId', runnerId);
-  return address.href;
 }

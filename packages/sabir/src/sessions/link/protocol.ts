@@ -8,6 +8,7 @@ import type { UIMessage } from '../../core/message.ts';
 import { isRole, type Role } from '../../core/roles.ts';
 import type { Channel } from '../../core/translator.ts';
 import type { Attachment } from '../../turns/upstream.ts';
+import { readTyped } from '../read-typed.ts';
 
 export const LINK_PROTOCOL = { name: 'sabir-session', version: 1 } as const;
 
@@ -117,20 +118,10 @@ const EVENTS: Record<LinkEvent['type'], (event: Loose) => boolean> = {
 
 /** Undefined where it is no request of a gateway. */
 export function readLinkRequest(value: unknown): LinkRequest | undefined {
-  return read<LinkRequest>(REQUESTS, value);
+  return readTyped<LinkRequest>(REQUESTS, value);
 }
 
 /** Undefined where it is no event of a session server. */
 export function readLinkEvent(value: unknown): LinkEvent | undefined {
-  return read<LinkEvent>(EVENTS, value);
-}
-
-function read<Known extends { type: string }>(
-  shapes: Record<string, (value: Loose) => boolean>,
-  value: unknown,
-): Known | undefined {
-  if (!isObject(value)) return undefined;
-  const { type } = value;
-  const isKnown = isString(type) && Object.hasOwn(shapes, type);
-  return isKnown && shapes[type]?.(value) ? (value as Known) : undefined;
+  return readTyped<LinkEvent>(EVENTS, value);
 }

@@ -9,6 +9,7 @@ import {
   type WebSocketConstructor,
 } from '../../sources/agent-ops/socket.ts';
 import type { Upstream, User } from '../../turns/upstream.ts';
+import { sessionUrl } from '../session-url.ts';
 import { LinkedSession } from './linked-session.ts';
 import { readLinkEvent } from './protocol.ts';
 
@@ -54,7 +55,9 @@ export function sessionServerUpstream(options: SessionServerUpstreamOptions): Up
 
   async function targetOf(user: User, where: { sessionId: string; role: Role }): Promise<Target> {
     try {
-      const url = toLinkUrl(options.url, where.sessionId);
+      const { sessionId } = where;
+      const server = typeof options.url === 'function' ? options.url(sessionId) : options.url;
+      const url = sessionUrl(server, sessionId, { role: 'gateway' });
       const token = await options.token?.(user, where);
       return { url, token, WebSocket, maxEventBytes, openMs, initMs: INIT_MS };
     } catch (cause) {
@@ -98,13 +101,4 @@ export function sessionServerUpstream(options: SessionServerUpstreamOptions): Up
       return session;
     },
   };
-}
-
-function toLinkUrl(given: SessionServerUpstreamOptions['url'], sessionId: string): string {
-  const base = typeof given === 'function' ? given(sessionId) : given;
-  const url = new URL(base.replace(/^http/i, 'ws'));
-  const path = url.pathname.replace(/\/+$/, '');
-  url.pathname = `${path}/api/sessions/${encodeURIComponent(sessionId)}/ws`;
-  url.searchParams.set('role', 'gateway');
-  return url.href;
 }
