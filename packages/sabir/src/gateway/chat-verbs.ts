@@ -147,7 +147,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
           onDeparture,
         })
       : toViewer(turn);
-    const leaveStreams = streams.add(place, (why) => viewer.letGo(why));
+    const leaveStreams = streams.add(place, { turnId, letGo: (why) => viewer.letGo(why) });
     const headers = { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId };
     return toByteResponse(viewer, { headers }, request.signal);
   }

@@ -1,5 +1,11 @@
 /** `createChatGateway`: the only file that knows URLs. */
-import { METHOD_NOT_ALLOWED, NOT_FOUND, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
+import {
+  METHOD_NOT_ALLOWED,
+  NOT_FOUND,
+  SabirError,
+  SHUTTING_DOWN,
+  UPSTREAM_UNREACHABLE,
+} from '../core/errors.ts';
 import { createId } from '../core/id.ts';
 import { createMetricRegistry } from '../core/metrics.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
@@ -80,6 +86,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
       viewers.forget(turnId);
       owed.name(planned, messageId);
     },
+    onCutOff: (turnId) => streams.endTurn(turnId, UPSTREAM_UNREACHABLE),
   });
   const sleepWatch = log.outlivesProcess ? createSleepWatch() : undefined;
   const audit = createChatAudit(options.onAudit, logger);

@@ -15,10 +15,10 @@ import { loggable } from './hook-error.ts';
 /** So many people are asked about at once. */
 const AT_ONCE = 10;
 
-type LetGo = (why: ErrorKind) => void;
+type OpenStream = { readonly turnId: string; letGo(why: ErrorKind): void };
 
 /** The streams of one person in one session: one question answers for all of them. */
-type Group = { place: Place; streams: Set<LetGo> };
+type Group = { place: Place; streams: Set<OpenStream> };
 
 export type OpenStreams = ReturnType<typeof createOpenStreams>;
 
@@ -48,7 +48,7 @@ export function createOpenStreams({
       // Only a clear no ends a stream: a hook that fails may work again the next time.
       if (error instanceof SabirError && error.code === NOT_FOUND.code) {
         logger?.info?.('access was revoked: streams ended', { sessionId, count: streams.size });
-        for (const letGo of [...streams]) letGo(ACCESS_REVOKED);
+        for (const stream of [...streams]) stream.letGo(ACCESS_REVOKED);
       } else {
         logger?.warn('access could not be checked again', { sessionId, error: loggable(error) });
       }
@@ -68,16 +68,16 @@ export function createOpenStreams({
 
   return {
     /** Gives what to call when the stream has ended. */
-    add(place: Place, letGo: LetGo): () => void {
+    add(place: Place, stream: OpenStream): () => void {
       const key = JSON.stringify([place.sessionId, place.caller, claimsOf(place.user)]);
       const group = groups.get(key) ?? { place, streams: new Set() };
       groups.set(key, group);
-      group.streams.add(letGo);
+      group.streams.add(stream);
       if (accessCheckMs > 0 && accessCheckMs < Infinity) {
         timer ??= startTimer(accessCheckMs, () => void checkAll());
       }
       return () => {
-        group.streams.delete(letGo);
+        group.streams.delete(stream);
         if (group.streams.size === 0) groups.delete(key);
         if (groups.size > 0) return;
         timer?.clear();
@@ -87,8 +87,13 @@ export function createOpenStreams({
     disconnect(userId: string): void {
       for (const { place, streams } of [...groups.values()]) {
         if (place.caller.kind !== 'user' || place.user.id !== userId) continue;
-        for (const letGo of [...streams]) letGo(DISCONNECTED);
+        for (const stream of [...streams]) stream.letGo(DISCONNECTED);
       }
+    },
+    /** Ends all streams of one turn. */
+    endTurn(turnId: string, why: ErrorKind): void {
+      const all = [...groups.values()].flatMap(({ streams }) => [...streams]);
+      for (const stream of all) if (stream.turnId === turnId) stream.letGo(why);
     },
     close(): void {
       timer?.clear();

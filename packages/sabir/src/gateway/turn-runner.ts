@@ -26,6 +26,8 @@ export type TurnRunnerOptions = Omit<ChatGatewayOptions, 'metrics'> & {
   metrics: GatewayMetrics;
   /** A turn has ended, here. Its source may have called its message something else than was planned. */
   onTurnEnd(turnId: string, planned: string, messageId: string): void;
+  /** What a turn is copied from cannot be reached: its streams are to end, the turn goes on. */
+  onCutOff(turnId: string): void;
 };
 
 /** A turn that is to run here. */
@@ -125,6 +127,10 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
         open: (signal) => poolOf(upstream).lease({ sessionId, user, role: running.role }, signal),
         onHookTimeout: (hook) => metrics.hookTimeouts.add({ hook }),
         onUnreachable: () => metrics.openFailures.add(),
+        onCutOff() {
+          metrics.openFailures.add();
+          options.onCutOff(turnId);
+        },
         onTaken() {
           forget();
           running.release();

@@ -53,6 +53,8 @@ export type TurnOptions = {
   queueBytes: number;
   /** The agent could not be reached. */
   onUnreachable?: () => void;
+  /** The process that numbers the turn cannot be reached for now: its viewers here should not wait for it. */
+  onCutOff?: () => void;
   /**
    * Keeps what follows from the turn, such as its message in a history, in the step that ends the turn. It may run again
    * when that step has failed or the turn was taken over, so that it has to be idempotent.

@@ -43,8 +43,8 @@ import { createUpstreamCalls } from './upstream-calls.ts';
 /** How long to wait before connecting again to the agent of a turn that was taken over. */
 const REOPEN_MS = 200;
 
-/** How long an upstream that tells the end of a stopped turn may take to. */
-const TOLD_STOP_MS = 2_000;
+/** How long the process that ends a replica may take to, once the turn was stopped. */
+const REPLICA_STOP_MS = 2_000;
 
 /**
  * One run of an agent: opens the upstream, sends the prompt, pushes events through the translator into
@@ -112,7 +112,8 @@ export function runTurn(options: TurnOptions): Turn {
     onSilence: breakOff,
     writtenAt: () => unwritten.writtenAt,
     expireQuestions: questions.expireUntil,
-    isSilenceExpected: () => !upstream.isTaken || upstream.isQueued || questions.isAsking,
+    isSilenceExpected: () =>
+      !upstream.isTaken || upstream.isQueued || upstream.isReplica || questions.isAsking,
     isToolWorking: () => progress.tools.size > 0,
   });
 
@@ -329,7 +330,7 @@ export function runTurn(options: TurnOptions): Turn {
         // The agent of a turn that was taken over is at work: it has to be reached before it can be stopped.
         if (takenOver) await begun.promise;
         stopUpstream();
-        if (upstream.tellsStop) await within(TOLD_STOP_MS, over.promise);
+        if (upstream.isReplica) await within(REPLICA_STOP_MS, over.promise);
         end({ status: 'stopped', ...(reason && { reason }) });
       }
     }
@@ -403,6 +404,7 @@ export function runTurn(options: TurnOptions): Turn {
           : session.prompt(prompt, sink);
       translator = upstream.take(turn);
       turn.onQueue = queue.change;
+      turn.onUnreachable = () => void (isLive(state) && options.onCutOff?.());
       // It was refused while it was being sent.
       if (!isLive(state)) return upstream.release();
       void Promise.resolve(turn.accepted).then(() => accepted.resolve(outcomeIn(state)));

@@ -53,8 +53,8 @@ export function createUpstreamCalls(logger: Logger | undefined, ids: Record<stri
         return undefined;
       }
     },
-    get tellsStop(): boolean {
-      return upstream?.tellsStop === true;
+    get isReplica(): boolean {
+      return upstream?.isReplica === true;
     },
     written: (position: number) => call('written', () => upstream?.written?.(position)),
     stop: (reason: unknown) => call('stop', () => upstream?.stop(reason)),

@@ -80,8 +80,16 @@ export interface UpstreamTurn {
    * was lost, and what it waited for may go on some other time.
    */
   stop(reason?: unknown): void;
-  /** It tells the end of a turn that was stopped, in chunks of its own; else the process that runs the turn ends it at once. */
-  readonly tellsStop?: boolean;
+  /**
+   * Another process numbers the turn, keeps its clocks and ends it: the log here is a copy. Also a turn that was stopped
+   * ends with the other's chunks; any other turn is ended at once by the process that runs it.
+   */
+  readonly isReplica?: boolean;
+  /**
+   * Of a replica: called when the other process cannot be reached, again and again while that lasts. The turn goes on there,
+   * and here when it can be reached. Set by the process that runs the turn.
+   */
+  onUnreachable?: () => void;
   answer(answer: Answer): void;
   /** Nobody answered in time: the source says so in an event. */
   expire?(questionId: string): void;
@@ -142,7 +150,7 @@ export interface UpstreamSession {
  * - MUST send each prompt exactly once, except for one that was lost by a stop of its own making;
  * - MUST NOT throw from `prompt`: what goes wrong is told to the sink as an outcome;
  * - MUST queue by itself if the agent takes one prompt at a time, and say so with `isQueued`;
- * - MUST tell the sink of every open turn when the connection drops;
+ * - MUST tell the sink of every open turn when the connection drops, or, of a replica, call `onUnreachable`;
  * - MUST, on `stop`, stop that turn and no other: a prompt that is still queued is withdrawn, or
  *   stopped as soon as it begins, also when its turn is released before that: the session says so
  *   with `isBusy`;

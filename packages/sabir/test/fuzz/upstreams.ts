@@ -165,6 +165,6 @@ export const UPSTREAMS: Target[] = [
     name: 'session server socket',
     init: LINKED,
     corpus: linkEvents,
-    upstream: (url) => sessionServerUpstream({ url, WebSocket, returnMs: 20 }),
+    upstream: (url) => sessionServerUpstream({ url, WebSocket, returnMs: 20, giveUpMs: 20 }),
   }),
 ];

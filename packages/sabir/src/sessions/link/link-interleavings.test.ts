@@ -176,6 +176,7 @@ function createLink(links: SessionLinks, user: string) {
     channel: CHANNEL,
     pingMs: 1e6,
     returnMs: 20_000,
+    giveUpMs: 60_000,
     historyMs: 1_000,
     connect: async (listener) => {
       if (wire.refusals-- > 0) throw new Error('The server is away.');

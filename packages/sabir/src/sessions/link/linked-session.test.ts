@@ -40,6 +40,7 @@ function setUp(options: Partial<LinkedSessionOptions> = {}) {
     channel: CHANNEL,
     pingMs: 1_000,
     returnMs: 20_000,
+    giveUpMs: 60_000,
     historyMs: 1_000,
     connect: async (given) => {
       if (isAway) throw new Error('away');
@@ -87,7 +88,8 @@ const chunksOf = (turnId: string, chunks: readonly object[], seq = chunks.length
 
 describe('a gateway’s session on a session server', () => {
   beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval'] });
+    const toFake = ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'Date'] as const;
+    vi.useFakeTimers({ toFake: [...toFake] });
     vi.spyOn(Math, 'random').mockReturnValue(1);
   });
   afterEach(() => {
@@ -132,14 +134,21 @@ describe('a gateway’s session on a session server', () => {
     expect(watched.chunks).toEqual([...begun.slice(2), ...rest]);
   });
 
-  it('ends every turn as dropped when the server stays away for `returnMs`', async () => {
-    const { session, tell, drop, goAway } = setUp({ returnMs: 5_000 });
+  it('reports its turns as unreachable every `returnMs`, and ends them as dropped after `giveUpMs`', async () => {
+    const { session, tell, drop, goAway } = setUp({ returnMs: 5_000, giveUpMs: 12_000 });
     const prompts = [promptOf('one'), promptOf('two')];
     const [one, two] = prompts.map((prompt) => watch(session, prompt));
+    const onUnreachable = vi.fn();
+    for (const watched of [one, two]) if (watched) watched.turn.onUnreachable = onUnreachable;
     tell(chunksOf(prompts[0]?.turnId ?? '', begun));
     goAway();
     drop();
-    await vi.advanceTimersByTimeAsync(4_900);
+    const seen: number[] = [];
+    for (const ms of [4_900, 100, 5_000, 1_900]) {
+      await vi.advanceTimersByTimeAsync(ms);
+      seen.push(onUnreachable.mock.calls.length);
+    }
+    expect(seen).toEqual([0, 2, 4, 4]);
     expect([one?.isOver, two?.isOver, session.isClosed]).toEqual([false, false, false]);
     await vi.advanceTimersByTimeAsync(100);
     for (const watched of [one, two]) {
@@ -149,6 +158,23 @@ describe('a gateway’s session on a session server', () => {
     expect(one?.text).toBe('Half ');
     expect(session.isClosed).toBe(true);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('goes on when the server comes back after its turns were reported as unreachable', async () => {
+    const { session, tell, drop, goAway, comeBack, last } = setUp({ returnMs: 1_000 });
+    const prompt = promptOf('go');
+    const watched = watch(session, prompt);
+    tell(chunksOf(prompt.turnId, begun));
+    goAway();
+    drop();
+    await vi.advanceTimersByTimeAsync(30_000);
+    comeBack();
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(last()).toMatchObject([{ type: 'prompt', turnId: prompt.turnId, after: begun.length }]);
+    tell(chunksOf(prompt.turnId, rest, begun.length + rest.length));
+    expect(await watched.done).toMatchObject({ outcome: 'finished' });
+    expect(watched.text).toBe('Half and whole.');
+    session.close();
   });
 
   it('goes on when the server is back within `returnMs`, however often that happens', async () => {
@@ -168,10 +194,18 @@ describe('a gateway’s session on a session server', () => {
     expect(await watched.done).toMatchObject({ outcome: 'finished' });
   });
 
-  it('gives up on a server that drops it again and again before it has sent anything new', async () => {
-    const { session, drop } = setUp();
+  it('reports its turns as unreachable where a server drops it again and again, then gives up', async () => {
+    const { session, drop } = setUp({ giveUpMs: 50_000 });
     const watched = watch(session, promptOf('go'));
-    for (let n = 0; n < 20 && !session.isClosed; n++) {
+    const onUnreachable = vi.fn();
+    watched.turn.onUnreachable = onUnreachable;
+    for (let n = 0; n < 20; n++) {
+      drop();
+      await vi.advanceTimersByTimeAsync(2_000);
+    }
+    expect(watched.isOver).toBe(false);
+    expect(onUnreachable.mock.calls.length).toBeGreaterThan(5);
+    for (let n = 0; n < 10; n++) {
       drop();
       await vi.advanceTimersByTimeAsync(2_000);
     }

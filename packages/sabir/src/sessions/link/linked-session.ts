@@ -27,8 +27,10 @@ import { createReplicaTranslator } from './replica-translator.ts';
 export type LinkedSessionOptions = {
   channel: Channel;
   pingMs: number;
-  /** How long to try to come back after a drop. */
+  /** How long the server may be away before its turns are reported as unreachable, again and again. */
   returnMs: number;
+  /** How long it may be away before its turns end here. */
+  giveUpMs: number;
   historyMs: number;
   /** Opens another connection to the same session. */
   connect(listener: SocketListener, signal: AbortSignal): Promise<Socket>;
@@ -39,7 +41,7 @@ type Turn = {
   readonly channel: Channel;
   readonly sink: TurnSink;
   readonly translator: Translator<unknown>;
-  readonly upstream: UpstreamTurn & { queuePosition?: number; onQueue?: () => void };
+  readonly upstream: UpstreamTurn & { queuePosition?: number };
   /** The number of the last chunk that the sink got. */
   seq: number;
   /** Given while the turn runs; sent again after a drop, since the first one counts. */
@@ -59,12 +61,15 @@ const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
 /** How long to wait before connecting again, twice as long each time. */
 const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 2_000;
-/** A server that drops us again and again before it has sent anything new will go on doing so. */
+/** A timer takes a longer time for none at all. */
+const MOST_TIMER_MS = 2 ** 31 - 1;
+/** A server that drops us so often before it has sent anything new will go on doing so. */
 const MOST_ATTEMPTS = 12;
 
 /**
  * The prompts of one identity on a session server elsewhere. All of them can be under way at once: the server queues.
- * When the connection drops, it is opened again, and each turn goes on behind the last chunk that has come.
+ * When the connection drops, it is opened again, and each turn goes on behind the last chunk that has come: the server
+ * numbers and ends the turns, so that one that cannot be reached ends none of them, for a long while.
  */
 export class LinkedSession implements UpstreamSession, SocketListener {
   #options: LinkedSessionOptions;
@@ -72,7 +77,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   /** By turn id. */
   #turns = new Map<string, Turn>();
   #channels = new Map<string, Channel>();
-  #timers = new NamedTimers<'ping' | 'retry' | 'give-up'>();
+  #timers = new NamedTimers<'ping' | 'retry' | 'unreachable' | 'give-up'>();
   /** Turns whose stop the server has not confirmed, also those that were released. */
   #stopping = new Set<string>();
   #histories = new Map<number, PromiseWithResolvers<UIMessage[]>>();
@@ -81,6 +86,8 @@ export class LinkedSession implements UpstreamSession, SocketListener {
   /** Connections since the last one that lasted or brought anything new. */
   #attempts = 0;
   #connectedAt = 0;
+  /** When the connection dropped that no lasting one, and nothing new, has followed. */
+  #lostAt: number | undefined;
   #closing = new AbortController();
   /** As the server says: a longer message would cost the connection. */
   #maxMessageBytes = Infinity;
@@ -106,6 +113,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     this.#socket = socket;
     this.#connectedAt = steadyNow();
     this.#unanswered = 0;
+    this.#timers.clear('unreachable');
     this.#timers.clear('give-up');
     this.#timers.repeat('ping', this.#options.pingMs, () => this.#ping());
     for (const turn of this.#turns.values()) this.#ask(turn);
@@ -163,7 +171,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
           return turn.seq;
         },
         stop: () => this.#stop(turn),
-        tellsStop: true,
+        isReplica: true,
         answer: (answer) => {
           turn.answers.push(answer);
           this.#sendAnswer(turnId, answer);
@@ -293,7 +301,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     if (seq - chunks.length > turn.seq) return;
     for (const chunk of chunks.slice(turn.seq - seq + chunks.length)) {
       turn.seq++;
-      this.#attempts = 0;
+      this.#recover();
       turn.sink.event(chunk);
       if (this.#turns.get(turn.prompt.turnId) !== turn) return;
     }
@@ -303,14 +311,30 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
   drop(): void {
     this.#hangUp();
-    if (steadyNow() - this.#connectedAt > this.#options.returnMs) this.#attempts = 0;
+    const { returnMs, giveUpMs } = this.#options;
+    const now = steadyNow();
+    if (now - this.#connectedAt > returnMs) this.#recover();
+    this.#lostAt ??= now;
     const isOfUse = this.#turns.size > 0 || this.#stopping.size > 0;
-    if (!isOfUse || this.#attempts >= MOST_ATTEMPTS) {
+    const leftMs = this.#lostAt + giveUpMs - now;
+    if (!isOfUse || leftMs <= 0) {
       this.#end(DROPPED);
       return;
     }
-    this.#timers.start('give-up', this.#options.returnMs, () => this.#end(DROPPED));
+    this.#timers.start('give-up', Math.min(leftMs, MOST_TIMER_MS), () => this.#end(DROPPED));
+    this.#timers.repeat('unreachable', returnMs, () => this.#tellUnreachable());
+    if (this.#attempts >= MOST_ATTEMPTS) this.#tellUnreachable();
     this.#connectLater();
+  }
+
+  /** The server is there, and its turns go on. */
+  #recover(): void {
+    this.#attempts = 0;
+    this.#lostAt = undefined;
+  }
+
+  #tellUnreachable(): void {
+    for (const { upstream } of this.#turns.values()) upstream.onUnreachable?.();
   }
 
   #hangUp(): void {

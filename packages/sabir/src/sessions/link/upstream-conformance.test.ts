@@ -5,6 +5,6 @@ const traits = { hasConnection: true, hasHistory: true, canAttach: true, isRepli
 
 for (const host of ['agent', 'runner'] as const) {
   describeUpstream(`sessionServerUpstream, ${host} behind the session`, traits, () =>
-    createLinkRig({ host }),
+    createLinkRig({ host, upstream: { giveUpMs: 1_000 } }),
   );
 }

@@ -26,8 +26,13 @@ export type SessionServerUpstreamOptions = {
   pingMs?: number;
   /** How long the server may take to answer a connection. @default 15_000 */
   openMs?: number;
-  /** How long to try to come back when the connection has dropped: its turns go on meanwhile. @default 20_000 */
+  /**
+   * How long the server may be away before viewers get a retryable error. The turns go on there, and viewers who come back
+   * get all of it as soon as the server can be reached. @default 20_000
+   */
   returnMs?: number;
+  /** How long the server may be away before its turns end here as failed. @default 600_000 */
+  giveUpMs?: number;
   /** A larger frame is not read. @default 64_000_000 */
   maxEventBytes?: number;
 };
@@ -50,6 +55,7 @@ export function sessionServerUpstream(options: SessionServerUpstreamOptions): Up
     pingMs = 30_000,
     openMs = 15_000,
     returnMs = 20_000,
+    giveUpMs = 600_000,
     maxEventBytes = 64_000_000,
   } = options;
 
@@ -75,6 +81,7 @@ export function sessionServerUpstream(options: SessionServerUpstreamOptions): Up
         channel,
         pingMs,
         returnMs,
+        giveUpMs,
         historyMs: HISTORY_MS,
         connect: open,
       });
