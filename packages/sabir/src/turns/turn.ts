@@ -10,9 +10,7 @@ import {
   UPSTREAM_DROPPED,
   UPSTREAM_UNREACHABLE,
 } from '../core/errors.ts';
-import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
-import { startTimeout, type Timer } from '../core/timers.ts';
 import type { Translator } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
@@ -26,6 +24,7 @@ import { trackProgress } from './track-progress.ts';
 import { createTurnClock } from './turn-clock.ts';
 import { type Closed, createTurnClosing } from './turn-closing.ts';
 import { createTurnHooks, statsOf } from './turn-hooks.ts';
+import { createTurnOpening } from './turn-opening.ts';
 import type { TakenOver, Turn, TurnOptions } from './turn-options.ts';
 import { createTurnQuestions } from './turn-questions.ts';
 import {
@@ -40,9 +39,6 @@ import { createUnwritten } from './unwritten.ts';
 import type { Written } from './upstream.ts';
 import { createUpstreamCalls } from './upstream-calls.ts';
 
-/** How long to wait before connecting again to the agent of a turn that was taken over. */
-const REOPEN_MS = 200;
-
 /** How long the process that ends a replica may take to, once the turn was stopped. */
 const REPLICA_STOP_MS = 2_000;
 
@@ -56,7 +52,6 @@ export function runTurn(options: TurnOptions): Turn {
   const { log, writer, prompt, timing, logger, takenOver } = options;
   const { turnId } = writer;
   const ids = { sessionId: prompt.sessionId, chatId: prompt.chatId, turnId };
-  const opening = new AbortController();
   const progress = trackProgress(timing.toolLimitMs);
   const finished = Promise.withResolvers<void>();
   const accepted = Promise.withResolvers<TurnOutcome | undefined>();
@@ -117,7 +112,18 @@ export function runTurn(options: TurnOptions): Turn {
     isToolWorking: () => progress.tools.size > 0,
   });
 
-  const late: Timer = startTimeout(timing.connectMs, () => fail(UPSTREAM_UNREACHABLE));
+  const opening = createTurnOpening({
+    open: options.open,
+    takenOver,
+    timing,
+    onLate: () => fail(UPSTREAM_UNREACHABLE),
+    onAway,
+  });
+
+  /** The viewers here should not wait for an agent that is away. */
+  function onAway(): void {
+    if (isLive(state)) options.onCutOff?.();
+  }
 
   /** False where the event changes nothing in the present state. */
   function go(event: TurnEvent): boolean {
@@ -134,9 +140,8 @@ export function runTurn(options: TurnOptions): Turn {
 
   /** The agent, its connection and the timers are needed no more. */
   function release(): void {
-    opening.abort(NO_LONGER_NEEDED);
+    opening.end();
     queue.leave();
-    late.clear();
     clock.clear();
     upstream.release();
     lease?.release();
@@ -353,18 +358,6 @@ export function runTurn(options: TurnOptions): Turn {
     end({ status: 'lost' });
   }
 
-  /** A takeover may come at a bad moment for the agent: it is tried until it is too late. */
-  async function open(): Promise<SessionLease> {
-    for (;;) {
-      try {
-        return await options.open(opening.signal);
-      } catch (error) {
-        if (!takenOver?.canAttach || opening.signal.aborted) throw error;
-      }
-      await new Promise<void>((resolve) => void startTimeout(REOPEN_MS, resolve));
-    }
-  }
-
   /** Of a turn that was taken over: ends it where nothing can follow what is written. */
   async function readTakenOver({ lastSeq, mark, canAttach }: TakenOver): Promise<Written> {
     const chunks = lastSeq > 0 ? await readWritten(log, turnId, lastSeq) : [];
@@ -379,7 +372,7 @@ export function runTurn(options: TurnOptions): Turn {
     const written = takenOver && (await readTakenOver(takenOver));
     if (!isLive(state)) return;
     try {
-      const opened = await open();
+      const opened = await opening.open();
       if (!isLive(state)) return opened.release();
       lease = opened;
     } catch (error) {
@@ -388,8 +381,6 @@ export function runTurn(options: TurnOptions): Turn {
       logger?.warn('the agent could not be reached', { ...ids, error });
       options.onUnreachable?.();
       return fail(UPSTREAM_UNREACHABLE);
-    } finally {
-      late.clear();
     }
     const { session } = lease;
     if (written && !session.attach) {
@@ -404,7 +395,7 @@ export function runTurn(options: TurnOptions): Turn {
           : session.prompt(prompt, sink);
       translator = upstream.take(turn);
       turn.onQueue = queue.change;
-      turn.onUnreachable = () => void (isLive(state) && options.onCutOff?.());
+      turn.onUnreachable = onAway;
       // It was refused while it was being sent.
       if (!isLive(state)) return upstream.release();
       void Promise.resolve(turn.accepted).then(() => accepted.resolve(outcomeIn(state)));
