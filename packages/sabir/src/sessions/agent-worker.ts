@@ -86,11 +86,10 @@ export function createAgentWorker(options: AgentWorkerOptions) {
         over.resolve();
         sink.close(outcome);
       };
-      const event: TurnSink['event'] = (chunk) => sink.event(chunk);
       const run = runAgent(
         agent,
         prompt,
-        { event, close },
+        { event: sink.event, close },
         { ready: getReady, emit, questionMs, isMessageIdFixed: true },
       );
       const { release, stop } = run;
