@@ -41,6 +41,12 @@ describe('toJsonSafe', () => {
     ['such keys in a cycle', cyclicAndPolluted, { a: { back: '[circular]' } }],
     ['a constructor key', { constructor: { prototype: 1 }, a: 1 }, { a: 1 }],
     ['no constructor', { constructor: null, a: 1 }, { a: 1 }],
+    ['a constructor that JSON writes as null', { constructor: Number.NaN, a: 1 }, { a: 1 }],
+    [
+      'a constructor whose toJSON gives null',
+      { constructor: new Date(Number.NaN), a: 1 },
+      { a: 1 },
+    ],
     ['nesting without end', deep, '[unreadable]'],
     [
       'a getter that throws',

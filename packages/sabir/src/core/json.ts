@@ -24,16 +24,16 @@ function isJson(value: unknown, depth: number): boolean {
 
 /** Clients refuse a whole frame with such a key anywhere in it, for fear of a polluted prototype. */
 function isRefused(value: object): boolean {
-  if (Object.hasOwn(value, '__proto__')) return true;
-  if (!Object.hasOwn(value, 'constructor')) return false;
-  const given: unknown = value.constructor;
-  return given === null || (typeof given === 'object' && Object.hasOwn(given, 'prototype'));
+  const given: unknown = Object.hasOwn(value, 'constructor') && value.constructor;
+  if (given === null || Object.hasOwn(value, '__proto__')) return true;
+  return typeof given === 'object' && Object.hasOwn(given, 'prototype');
 }
 
 /** The value itself where JSON can carry it, else a copy in which it can; nothing gives null. */
 export function toJsonSafe(value: unknown): unknown {
   try {
-    return isJson(value, 0) ? value : copyOf(value);
+    // Twice: JSON writes a `constructor` that is no number as null, which clients refuse.
+    return isJson(value, 0) ? value : copyOf(copyOf(value));
   } catch {
     // A getter or a proxy of somebody else's object threw, or it nests without end.
     return '[unreadable]';
