@@ -29,7 +29,14 @@ import { createFanouts } from './fanout.ts';
 import type { GatewayTurns } from './gateway-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
-import { openWire, WIRE_HEADERS, type WireName, wireOf } from './open-wire.ts';
+import {
+  type OpenWire,
+  openWire,
+  WIRE_HEADERS,
+  type WireName,
+  wireOf,
+  wireReopener,
+} from './open-wire.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
 import type { OwedReplays } from './owed-replays.ts';
 import { QueuedViewer } from './queued-viewer.ts';
@@ -101,23 +108,23 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       leave(how !== 'left', how === 'to-answer');
       logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
     };
-    const open = (viewed: TurnInfo) => {
-      const viewing = {
-        turn: viewed,
-        after,
-        answered,
-        mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
-      };
-      return openWire(wire, viewing, { visit, place, logger });
+    const viewing = {
+      turn,
+      after,
+      answered,
+      mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
     };
+    const about = { visit, place, logger };
+    const opened = openWire(wire, viewing, about);
     const { keepAliveMs } = timing;
     const { expiresAt } = user;
-    const toViewer = (viewed: TurnInfo) =>
+    const toViewer = (viewed: TurnInfo, { encoder, pausing }: OpenWire) =>
       new Viewer({
         fanouts,
         turn: viewed,
         after,
-        ...open(viewed),
+        encoder,
+        pausing,
         isResuming,
         keepAliveMs,
         maxBacklogBytes: limits.viewerBacklogBytes,
@@ -131,22 +138,23 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         onDeparture,
       });
     const queue = turns.queueOf(turn, place);
-    const viewer = queue
+    const reopen = queue && wireReopener(wire, viewing, about);
+    const viewer = reopen
       ? new QueuedViewer({
           queue,
           turnId,
           messageId: turn.messageId,
-          encoder: open(turn).encoder,
+          encoder: opened.encoder,
           isResuming,
           keepAliveMs,
           expiresAt,
           async toViewer() {
             const begun = place.sessions ? await log.get(turnId) : turn;
-            return begun && toViewer(begun);
+            return begun && toViewer(begun, reopen(begun));
           },
           onDeparture,
         })
-      : toViewer(turn);
+      : toViewer(turn, opened);
     const leaveStreams = streams.add(place, { turnId, letGo: (why) => viewer.letGo(why) });
     const headers = { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId };
     return toByteResponse(viewer, { headers }, request.signal);

@@ -45,6 +45,14 @@ export function openWire(
   return client === 6 || client === 7 ? { encoder, pausing: createPausing(viewing) } : { encoder };
 }
 
+/**
+ * Opens the same wire once the turn has begun. A function of its own, outside of what makes viewers: closures of one function
+ * share what they keep, and only the viewer of a prompt that waits needs the request.
+ */
+export function wireReopener(...[wire, viewing, about]: Parameters<typeof openWire>) {
+  return (turn: TurnInfo): OpenWire => openWire(wire, { ...viewing, turn }, about);
+}
+
 /** Made of what the log knows: the same for all viewers of a turn, whenever they come. */
 function metaOf(
   place: Place,
