@@ -7,6 +7,7 @@ import {
 } from '../core/errors.ts';
 import { startTimer, type Timer } from '../core/timers.ts';
 import type { Logger } from '../core/translator.ts';
+import { createGroups } from '../turns/groups.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Guard } from './access.ts';
 import type { Place } from './chat-route.ts';
@@ -36,6 +37,7 @@ export function createOpenStreams({
   logger: Logger | undefined;
 }) {
   const groups = new Map<string, Group>();
+  const byTurn = createGroups<string, OpenStream>();
   let timer: Timer | undefined;
   let isChecking = false;
 
@@ -73,11 +75,13 @@ export function createOpenStreams({
       const group = groups.get(key) ?? { place, streams: new Set() };
       groups.set(key, group);
       group.streams.add(stream);
+      byTurn.add(stream.turnId, stream);
       if (accessCheckMs > 0 && accessCheckMs < Infinity) {
         timer ??= startTimer(accessCheckMs, () => void checkAll());
       }
       return () => {
         group.streams.delete(stream);
+        byTurn.delete(stream.turnId, stream);
         if (group.streams.size === 0) groups.delete(key);
         if (groups.size > 0) return;
         timer?.clear();
@@ -92,8 +96,7 @@ export function createOpenStreams({
     },
     /** Ends all streams of one turn. */
     endTurn(turnId: string, why: ErrorKind): void {
-      const all = [...groups.values()].flatMap(({ streams }) => [...streams]);
-      for (const stream of all) if (stream.turnId === turnId) stream.letGo(why);
+      for (const stream of byTurn.get(turnId)) stream.letGo(why);
     },
     close(): void {
       timer?.clear();
