@@ -20,7 +20,8 @@ export function createTurnOpening({ takenOver, timing, ...options }: TurnOpening
   const { connectMs } = timing;
   const isRetried = takenOver?.canAttach === true;
   const ending = new AbortController();
-  const timers: Timer[] = [startTimeout(isRetried ? AWAY_MS : connectMs, options.onLate)];
+  const lateMs = isRetried ? Math.max(AWAY_MS, connectMs) : connectMs;
+  const timers: Timer[] = [startTimeout(lateMs, options.onLate)];
   if (isRetried) timers.push(startTimer(connectMs, options.onAway));
 
   function clear(): void {

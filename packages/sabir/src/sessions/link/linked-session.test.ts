@@ -160,6 +160,19 @@ describe('a gateway’s session on a session server', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('waits for ever, and reports nothing, where its limits are Infinity', async () => {
+    const { session, drop, goAway } = setUp({ returnMs: Infinity, giveUpMs: Infinity });
+    const watched = watch(session, promptOf('go'));
+    const onUnreachable = vi.fn();
+    watched.turn.onUnreachable = onUnreachable;
+    goAway();
+    drop();
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    expect(onUnreachable).not.toHaveBeenCalled();
+    expect(watched.isOver).toBe(false);
+    session.close();
+  });
+
   it('goes on when the server comes back after its turns were reported as unreachable', async () => {
     const { session, tell, drop, goAway, comeBack, last } = setUp({ returnMs: 1_000 });
     const prompt = promptOf('go');

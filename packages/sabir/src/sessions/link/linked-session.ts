@@ -61,8 +61,6 @@ const WITHDRAWN: TurnOutcome = { status: 'stopped', reason: 'withdrawn' };
 /** How long to wait before connecting again, twice as long each time. */
 const LEAST_RETRY_MS = 100;
 const MOST_RETRY_MS = 2_000;
-/** A timer takes a longer time for none at all. */
-const MOST_TIMER_MS = 2 ** 31 - 1;
 /** A server that drops us so often before it has sent anything new will go on doing so. */
 const MOST_ATTEMPTS = 12;
 
@@ -321,7 +319,7 @@ export class LinkedSession implements UpstreamSession, SocketListener {
       this.#end(DROPPED);
       return;
     }
-    this.#timers.start('give-up', Math.min(leftMs, MOST_TIMER_MS), () => this.#end(DROPPED));
+    this.#timers.start('give-up', leftMs, () => this.#end(DROPPED));
     this.#timers.repeat('unreachable', returnMs, () => this.#tellUnreachable());
     if (this.#attempts >= MOST_ATTEMPTS) this.#tellUnreachable();
     this.#connectLater();

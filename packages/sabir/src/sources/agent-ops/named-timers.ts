@@ -1,29 +1,25 @@
-/** Timers by what they are for, one of each. None keeps a process alive: a session is no reason to. */
+import { startTimeout, startTimer, type Timer } from '../../core/timers.ts';
+
+/** Timers by what they are for, one of each. */
 export class NamedTimers<Name extends string> {
-  // An object in Node, a number in browsers and workers.
-  #timers = new Map<Name, unknown>();
+  #timers = new Map<Name, Timer>();
 
   start(name: Name, afterMs: number, run: () => void): void {
     this.clear(name);
-    this.#timers.set(name, unref(setTimeout(run, afterMs)));
+    this.#timers.set(name, startTimeout(afterMs, run));
   }
 
   repeat(name: Name, everyMs: number, run: () => void): void {
     this.clear(name);
-    this.#timers.set(name, unref(setInterval(run, everyMs)));
+    this.#timers.set(name, startTimer(everyMs, run));
   }
 
   clear(name: Name): void {
-    clearTimeout(this.#timers.get(name) as number);
+    this.#timers.get(name)?.clear();
     this.#timers.delete(name);
   }
 
   clearAll(): void {
     for (const name of [...this.#timers.keys()]) this.clear(name);
   }
-}
-
-function unref(timer: unknown): unknown {
-  if (typeof timer === 'object') (timer as { unref?(): void }).unref?.();
-  return timer;
 }
