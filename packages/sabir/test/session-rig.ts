@@ -299,6 +299,26 @@ export function createSessionRig(options: SessionRigOptions = {}) {
   };
 }
 
+/** The n-th prompt of a V2 client, with the ids `pN` and `tN`. */
+export const ask = (n: number, more: object = {}) => ({
+  type: 'prompt',
+  content: `Hi ${n}`,
+  promptId: `p${n}`,
+  turnId: `t${n}`,
+  ...more,
+});
+
+/** Ann has asked, and the agent has begun. */
+export async function begin(rig: SessionRig) {
+  const runner = rig.runner('r1');
+  const ann = rig.client('ann');
+  ann.say(ask(1));
+  await settled();
+  runner.chunks('t1', { type: 'start' });
+  await settled();
+  return { runner, ann, turnId: rig.turnIdOf('t1') };
+}
+
 export function textOf(message: UIMessage | undefined): string {
   return (message?.parts ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
 }

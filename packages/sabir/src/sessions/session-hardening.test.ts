@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { createSessionRig, type SessionRig, settled, textOf } from '../../test/session-rig.ts';
+import {
+  ask,
+  begin,
+  createSessionRig,
+  type SessionRig,
+  settled,
+  textOf,
+} from '../../test/session-rig.ts';
 
 const DEEP = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
 
-const ask = (n: number, more: object = {}) => ({
-  type: 'prompt',
-  content: `Hi ${n}`,
-  promptId: `p${n}`,
-  turnId: `t${n}`,
-  ...more,
-});
 /** Of deployed runners. */
 const create = (turnId: string) => ({ type: 'message.create', turnId });
 const text = (turnId: string | null, delta: string) => ({
@@ -17,17 +17,6 @@ const text = (turnId: string | null, delta: string) => ({
   turnId,
   delta,
 });
-
-/** Ann has asked, and the agent has begun. */
-async function begin(rig: SessionRig) {
-  const runner = rig.runner('r1');
-  const ann = rig.client('ann');
-  ann.say(ask(1));
-  await settled();
-  runner.chunks('t1', { type: 'start' });
-  await settled();
-  return { runner, ann, turnId: rig.turnIdOf('t1') };
-}
 
 async function questionsOf(rig: SessionRig, messageId: string) {
   return (await rig.log.get(rig.turnIdOf(messageId)))?.questions;

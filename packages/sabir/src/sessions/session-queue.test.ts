@@ -1,26 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createSessionRig, type SessionRig, settled } from '../../test/session-rig.ts';
+import { ask, begin, createSessionRig, settled } from '../../test/session-rig.ts';
 
 const SLACK = { channelType: 'slack', channelId: 'c1' };
-
-const ask = (n: number, more: object = {}) => ({
-  type: 'prompt',
-  content: `Hi ${n}`,
-  promptId: `p${n}`,
-  turnId: `t${n}`,
-  ...more,
-});
-
-/** Ann has asked, and the agent has begun. */
-async function begin(rig: SessionRig) {
-  const runner = rig.runner('r1');
-  const ann = rig.client('ann');
-  ann.say(ask(1));
-  await settled();
-  runner.chunks('t1', { type: 'start' });
-  await settled();
-  return { runner, ann, turnId: rig.turnIdOf('t1') };
-}
 
 describe('the queue', () => {
   it('of a process that ended is shown again as it moves', async () => {
