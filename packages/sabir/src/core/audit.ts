@@ -5,8 +5,8 @@ import type { Logger } from './translator.ts';
 export type AuditEvent = {
   /** Milliseconds since 1970. */
   at: number;
-  /** `withdraw` takes back a prompt that still waits in the queue. */
-  action: 'prompt' | 'stop' | 'answer' | 'withdraw';
+  /** `withdraw` takes back a prompt that still waits in the queue; `steer` sends a message into a running turn. */
+  action: 'prompt' | 'stop' | 'answer' | 'withdraw' | 'steer';
   outcome: 'accepted' | 'refused';
   /** Why it was refused. */
   code?: ErrorCode;

@@ -46,6 +46,8 @@ export type BodyLimits = {
   bodyBytes: number;
   /** The files, which are `data:` URLs inside the body. Default 0: they count as any other text. */
   attachmentBytes?: number;
+  /** A body may be empty, and is then undefined. @default false */
+  isOptional?: boolean;
 };
 
 /**
@@ -59,7 +61,7 @@ export async function readJson(
 ): Promise<{ value: unknown; bytes: number }> {
   try {
     const { text, bytes } = await readText(request, limits, onBytes);
-    return { value: JSON.parse(text), bytes };
+    return { value: limits.isOptional && text === '' ? undefined : JSON.parse(text), bytes };
   } catch (cause) {
     if (cause instanceof SabirError) throw cause;
     throw new SabirError(BAD_REQUEST, 'The body is not JSON.', { cause });

@@ -75,15 +75,23 @@ describe('createDowngrade', () => {
       );
     });
 
-    test('passes on what fits, as it is', () => {
+    test('passes on what fits, as it is, but for calls that wait for an approval of 6', () => {
       const major = target === 'portable' ? 5 : target;
       fc.assert(
         fc.property(chunkSequences(major, 'whole'), (chunks) => {
           const downgrade = createDowngrade(target);
+          const requested = new Set<string>();
           for (const chunk of chunks) {
             const sent = downgrade(Object.freeze(chunk));
-            expect(sent).toHaveLength(1);
-            expect(sent[0]).toBe(chunk);
+            if (target === 6 && chunk.type === 'tool-approval-request') {
+              requested.add(chunk.toolCallId);
+              expect(sent.at(-1)).toBe(chunk);
+            } else if ('toolCallId' in chunk && requested.has(chunk.toolCallId)) {
+              expect(sent).toEqual([expect.objectContaining(chunk)]);
+            } else {
+              expect(sent).toHaveLength(1);
+              expect(sent[0]).toBe(chunk);
+            }
           }
         }),
       );
@@ -95,7 +103,9 @@ describe('createDowngrade', () => {
         fc.property(chunkSequences(major), (chunks) => {
           const said = chunks.map((chunk): Chunk => Object.assign({}, chunk, { junk: 1 }));
           const sent = downgradeAll(said, target);
-          expect(foldChunks(sent)).toEqual(foldChunks(target === 7 ? said : chunks));
+          // A client of 6 is shown a call again that asks to be approved, extra fields or none.
+          const plain = target === 6 ? downgradeAll(chunks, target) : chunks;
+          expect(foldChunks(sent)).toEqual(foldChunks(target === 7 ? said : plain));
         }),
       );
     });
@@ -404,5 +414,28 @@ describe('createDowngrade', () => {
       await expectToLive(sent, target);
       expect(foldChunks(sent).parts[1]).toMatchObject({ state: 'output-available', output: 1 });
     }
+  });
+});
+
+describe('an approval for 6', () => {
+  const call = { toolCallId: 'c', toolName: 'pay', input: {}, providerExecuted: true };
+  const input = { type: 'tool-input-available', ...call } as const;
+  const request = { type: 'tool-approval-request', approvalId: 'a', toolCallId: 'c' } as const;
+  const output = { type: 'tool-output-available', toolCallId: 'c', output: 1 } as const;
+
+  test('shows a call of the server as the client’s own until its output', () => {
+    const chunks: Chunk[] = [...start, input, request, { type: 'finish-step' }, output, ...end];
+    const own = { ...input, providerExecuted: false };
+    const ended = { ...output, providerExecuted: true };
+    const sent = downgradeAll(chunks, 6);
+    expect(sent.slice(2, 7)).toEqual([input, own, request, { type: 'finish-step' }, ended]);
+    expect(verifyChunks(sent, { aiSdk: 6 })).toEqual([]);
+    expect(downgradeAll(chunks, 7)).toEqual(chunks);
+    expect(downgradeAll(chunks, 5)).toEqual(chunks.filter((chunk) => chunk !== request));
+  });
+
+  test('shows a call of an earlier step as it was, which would else become a second part', () => {
+    const chunks: Chunk[] = [...start, input, { type: 'start-step' }, request, output, ...end];
+    expect(downgradeAll(chunks, 6)).toEqual(chunks);
   });
 });

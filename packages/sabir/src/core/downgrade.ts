@@ -93,6 +93,9 @@ function createOrder(...from: Partial<OrderState>) {
   const callsOfStep = new Set(from[3]);
   // Calls of a step that was taken back: its second try may bring them again.
   const withdrawn = new Set(from[4]);
+  // Calls of tools that run on the server, and those of them that wait for an approval.
+  const serverCalls = new Map(from[5]);
+  const approvals = new Set(from[6]);
 
   function endTexts(): Loose[] {
     const starts = [...open.values()];
@@ -134,17 +137,34 @@ function createOrder(...from: Partial<OrderState>) {
   function onTool(chunk: Loose): Loose[] {
     const { type } = chunk;
     const id = chunk.toolCallId as string;
-    if (type === 'tool-input-delta' || type === 'tool-approval-request') return [chunk];
+    if (type === 'tool-input-delta') return [chunk];
+    if (type === 'tool-approval-request') return onApproval(chunk, id);
     withdrawn.delete(id);
     if (type === 'tool-input-start' || type === 'tool-input-available') {
       callsOfStep.add(id);
       isDynamic.set(id, chunk.dynamic === true);
+      if (chunk.providerExecuted === true) serverCalls.set(id, chunk);
       return [chunk];
     }
     if (type === 'tool-input-error' && !isDynamic.has(id))
       isDynamic.set(id, chunk.dynamic === true);
-    if (chunk.preliminary !== true) callsOfStep.delete(id);
-    return type === 'tool-output-denied' ? [chunk] : [flag(chunk)];
+    if (chunk.preliminary !== true) {
+      callsOfStep.delete(id);
+      serverCalls.delete(id);
+    }
+    const isToFlag = approvals.delete(id) && chunk.providerExecuted !== true;
+    if (type === 'tool-output-denied') return [chunk];
+    // The tool is the server's again: a client may send by itself once its own tools are done.
+    return [flag(isToFlag ? { ...chunk, providerExecuted: true } : chunk)];
+  }
+
+  /** 6.0.9 sends the answer only for a tool that it takes for its own. */
+  function onApproval(chunk: Loose, id: string): Loose[] {
+    const call = serverCalls.get(id);
+    if (call?.type !== 'tool-input-available') return [chunk];
+    serverCalls.delete(id);
+    approvals.add(id);
+    return [{ ...call, providerExecuted: false }, chunk];
   }
 
   function put(chunk: Loose): Loose[] {
@@ -154,6 +174,8 @@ function createOrder(...from: Partial<OrderState>) {
     switch (type) {
       case 'start-step':
         callsOfStep.clear();
+        // Said again in a later step, a call would become a second part.
+        serverCalls.clear();
         return [chunk];
       case 'finish-step':
         for (const [key, start] of open) cut.set(key, start);
@@ -161,6 +183,7 @@ function createOrder(...from: Partial<OrderState>) {
       case 'reset-step':
         for (const id of callsOfStep) withdrawn.add(id);
         callsOfStep.clear();
+        serverCalls.clear();
         cut.clear();
         return endTexts();
       case 'finish':
@@ -175,7 +198,7 @@ function createOrder(...from: Partial<OrderState>) {
     put,
     /** Texts that were ended with their step may go on: then deltas need a start. */
     isMending: () => cut.size > 0,
-    fork: () => createOrder(open, cut, isDynamic, callsOfStep, withdrawn),
+    fork: () => createOrder(open, cut, isDynamic, callsOfStep, withdrawn, serverCalls, approvals),
   };
 }
 
@@ -185,6 +208,8 @@ type OrderState = [
   isDynamic: Map<string, boolean>,
   callsOfStep: Set<string>,
   withdrawn: Set<string>,
+  serverCalls: Map<string, Loose>,
+  approvals: Set<string>,
 ];
 
 /** A text delta with nothing but what every client knows: most chunks are. */

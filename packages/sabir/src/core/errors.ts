@@ -312,6 +312,13 @@ export const QUEUE_FULL = {
   userMessage: 'Too many messages are waiting already.',
   remedy: 'Send again when some are answered, or raise limits.queuedPrompts.',
 } as const;
+export const CANNOT_STEER = {
+  code: 'cannot-steer',
+  status: 409,
+  retryable: false,
+  userMessage: 'The answer cannot take another message.',
+  remedy: 'Send it as a message when the answer has ended.',
+} as const;
 export const NOT_QUEUED = {
   code: 'not-queued',
   status: 409,
@@ -325,6 +332,28 @@ export const PROMPT_TAKEN = {
   retryable: false,
   userMessage: 'Another message has this id.',
   remedy: 'Give every message an id of its own.',
+} as const;
+export const REPLACES_OTHERS = {
+  code: 'replaces-others',
+  status: 409,
+  retryable: false,
+  userMessage: 'Other people have written here since.',
+  remedy:
+    'Send it as a new message, or have an owner do it: only an owner may replace messages of other people.',
+} as const;
+export const STILL_ANSWERED = {
+  code: 'still-answered',
+  status: 409,
+  retryable: true,
+  userMessage: 'The last message is still being answered.',
+  remedy: 'Wait for the end of the answer, or stop it, then regenerate or edit.',
+} as const;
+export const CONVERSATION_CHANGED = {
+  code: 'conversation-changed',
+  status: 409,
+  retryable: false,
+  userMessage: 'The conversation has changed since. Reload to see it.',
+  remedy: 'Get the messages again, then name the one to regenerate by its id.',
 } as const;
 export const EVENTS_GONE = {
   code: 'events-gone',
@@ -346,7 +375,7 @@ export const TOO_MANY_SOCKETS = {
   retryable: true,
   userMessage: 'There are too many connections.',
   remedy:
-    'Close some or connect less often, or raise limits.socketsPerUser, limits.socketsPerSession or limits.initBytesPerSecond.',
+    'Close some or connect less often, or raise limits.socketsPerUser, limits.socketsPerSession or limits.initBytesPerSecond; of chats limits.chatSocketsPerUser or limits.chatSocketsPerAddress.',
 } as const;
 export const SOCKETS_FULL = {
   code: 'sockets-full',
@@ -466,8 +495,12 @@ export type ErrorKind =
   | typeof SERVER_RESTARTED
   | typeof MAY_ONLY_WATCH
   | typeof QUEUE_FULL
+  | typeof CANNOT_STEER
   | typeof NOT_QUEUED
   | typeof PROMPT_TAKEN
+  | typeof REPLACES_OTHERS
+  | typeof STILL_ANSWERED
+  | typeof CONVERSATION_CHANGED
   | typeof EVENTS_GONE
   | typeof SESSION_FULL
   | typeof TOO_MANY_SOCKETS
