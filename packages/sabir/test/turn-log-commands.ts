@@ -1,10 +1,20 @@
 /** The part of `turn-log-conformance.ts` that is about commands. */
 import { expect, it } from 'vitest';
+import { MOST_COMMANDS, type Steer } from '../src/turns/log.ts';
 import { beginTurn, FINISHED, type Suite, sleep, WHOLE_TURN } from './turn-log-helpers.ts';
 
 export function describeTurnLogCommands({ open }: Suite): void {
   const answer = (at: number) =>
     ({ type: 'answer', questionId: `q${at}`, answer: { at } }) as const;
+
+  const steer = (id: string) =>
+    ({
+      type: 'steer',
+      id,
+      text: 'More!',
+      attachments: [{ url: 'data:,x', mediaType: 'text/plain' }],
+      by: { userId: 'carl', role: 'collaborator' },
+    }) as const satisfies Steer;
 
   it('to a writer, once and in order, also those that came before it listened', async () => {
     const log = await open();
@@ -35,6 +45,39 @@ export function describeTurnLogCommands({ open }: Suite): void {
     const received: unknown[] = [];
     for await (const command of writer.commands()) received.push(command);
     expect(received).toEqual([{ ...answer(0), answer: 1 }, answer(1)]);
+  });
+
+  it('but of the messages with one id the first alone', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const steers = await Promise.all(
+      ['one', 'two'].map((text) => log.command(writer.turnId, { ...steer('m1'), text })),
+    );
+    expect(steers).toEqual([true, false]);
+    expect(await log.command(writer.turnId, steer('m2'))).toBe(true);
+    expect(await log.command(writer.turnId, { ...answer(0), questionId: 'm1' })).toBe(true);
+    await writer.close(FINISHED);
+    expect(await log.command(writer.turnId, steer('m3'))).toBe(false);
+    const received: unknown[] = [];
+    for await (const command of writer.commands()) received.push(command);
+    expect(received).toEqual([
+      { ...steer('m1'), text: 'one' },
+      steer('m2'),
+      { ...answer(0), questionId: 'm1' },
+    ]);
+  });
+
+  it('but no more messages than a turn may be given', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const given = await Promise.all(
+      Array.from({ length: MOST_COMMANDS + 3 }, (_, at) =>
+        log.command(writer.turnId, steer(`m${at}`)),
+      ),
+    );
+    expect(given.filter(Boolean)).toHaveLength(MOST_COMMANDS);
+    expect(await log.command(writer.turnId, answer(0))).toBe(true);
+    expect(await log.command(writer.turnId, { type: 'stop' })).toBe(true);
   });
 
   it('to a writer that waits for one', async () => {

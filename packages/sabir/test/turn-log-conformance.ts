@@ -7,6 +7,7 @@ import type { Chunk } from '../src/core/chunks.ts';
 import type { TurnOutcome } from '../src/core/outcome.ts';
 import { verifyChunks } from '../src/core/verify.ts';
 import type { TurnInfo, TurnLog } from '../src/turns/log.ts';
+import { describeBeginnings } from './turn-log-beginnings.ts';
 import { describeTurnLogCommands } from './turn-log-commands.ts';
 import {
   beginTurn,
@@ -50,6 +51,7 @@ export function describeTurnLog(
       for (const log of opened.splice(0)) await log.close();
     });
     describe('begins turns', () => describeBeginning(suite));
+    describe('tells that a turn has begun', () => describeBeginnings(suite));
     describe('names a turn before it begins', () => describeNamedTurns(suite));
     describe('is read', () => describeTurnLogReading(suite));
     describe('holds a turn to one writer', () => describeLease(suite));

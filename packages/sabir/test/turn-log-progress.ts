@@ -67,13 +67,31 @@ export function describeTurnLogProgress({ open, shortMs }: Suite): void {
       ...OPENING,
       { type: 'tool-approval-request', approvalId: 'a1', toolCallId: 'c1' },
     ]);
-    const request = { questionId: 'a1', approval: { toolCallId: 'c1', seq: 3 } };
+    const request = { questionId: 'a1', call: { toolCallId: 'c1', seq: 3 } };
     const asked = async () => (await log.get(writer.turnId))?.questions;
     expect(await asked()).toMatchObject([{ ...request, status: 'requested' }]);
     await writer.append([asks('a1'), { type: 'finish-step' }]);
-    expect(await asked()).toMatchObject([{ status: 'open', approval: { seq: 3, stepEnd: 5 } }]);
+    expect(await asked()).toMatchObject([{ status: 'open', call: { seq: 3, stepEnd: 5 } }]);
     await writer.append([{ type: 'tool-output-denied', toolCallId: 'c1' }]);
-    expect(await asked()).toMatchObject([{ approval: { isSettled: true } }]);
+    expect(await asked()).toMatchObject([{ call: { isSettled: true } }]);
+  });
+
+  it('with the tool calls that a client is to run, until it has', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const waits = (status: string): Chunk => {
+      return { type: 'data-client-tool', id: 'c1', data: { toolCallId: 'c1', status } };
+    };
+    const asked = async () => (await log.get(writer.turnId))?.questions;
+    await writer.append([...OPENING, waits('waiting'), { type: 'finish-step' }]);
+    const call = { toolCallId: 'c1', seq: 3, stepEnd: 4 };
+    const waiting = { questionId: 'c1', status: 'open', isClientTool: true, call };
+    expect(await asked()).toMatchObject([waiting]);
+    await writer.append([
+      waits('done'),
+      { type: 'tool-output-available', toolCallId: 'c1', output: 1 },
+    ]);
+    expect(await asked()).toMatchObject([{ status: 'answered', call: { isSettled: true } }]);
   });
 
   it('also when a turn is lost', async () => {

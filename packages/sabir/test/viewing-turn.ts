@@ -49,7 +49,7 @@ export function view({ fanouts }: WrittenTurn, turn: TurnInfo, options: Options 
     after,
     isResuming: false,
     encoder: createFrameEncoder(turn, client),
-    pausing: client === 6 || client === 7 ? createPausing(asking) : undefined,
+    pausing: createPausing(asking, { canApprove: client === 6 || client === 7 }),
     keepAliveMs: 0,
     maxBacklogBytes: 1_000_000,
     onDeparture,

@@ -1,3 +1,4 @@
+import type { Trigger } from '../core/chat-request.ts';
 import type { Chunk, ChunkType } from '../core/chunks.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { AnswerBy } from '../core/roles.ts';
@@ -40,6 +41,12 @@ export type AgentAnswer =
     }
   | { status: 'expired' };
 
+/** What came of a tool call that a client was to run. */
+export type AgentToolOutput =
+  | { status: 'done'; output: unknown }
+  | { status: 'failed'; errorText: string }
+  | { status: 'expired' };
+
 /** One prompt, as an agent gets it. */
 export type AgentPrompt<Body extends object = Record<string, unknown>> = Pick<
   Prompt,
@@ -52,7 +59,10 @@ export type AgentPrompt<Body extends object = Record<string, unknown>> = Pick<
   | 'text'
   | 'attachments'
   | 'traceparent'
+  | 'replaces'
 > & {
+  /** Whether the message is answered for the first time or after an edit, or its answer is regenerated. */
+  trigger: Trigger;
   /** The conversation, with the message of this prompt last. Behind a gateway it is what the client sent. */
   messages: UIMessage[];
   /** The conversation of the session that it belongs to. */
@@ -78,6 +88,12 @@ export type AgentPrompt<Body extends object = Record<string, unknown>> = Pick<
    * one that has come already. Rejects when the question expires or the turn ends.
    */
   answer(questionId: string): Promise<unknown>;
+  /**
+   * Waits for the output of a call that a client runs. The agent's chunks show the call first: `tool-input-available` without
+   * `providerExecuted`. The first output counts, and the turn shows it. Rejects when the turn ends. `expiresInMs` is how long clients
+   * have; by default as long as people have for a question.
+   */
+  toolOutput(toolCallId: string, wait?: { expiresInMs?: number }): Promise<AgentToolOutput>;
   /** Sends an event to everybody in the session. Behind a gateway without sessions it has no receiver. */
   emit(event: SessionEvent): void;
 };
@@ -87,6 +103,16 @@ export type AgentStart = {
   readonly signal: AbortSignal;
   emit(event: SessionEvent): void;
   readonly logger?: Logger;
+};
+
+/** A message for a turn that runs, from the user who sent it. */
+export type SteeringMessage = Pick<
+  Prompt,
+  'sessionId' | 'chatId' | 'chatKey' | 'turnId' | 'text' | 'attachments'
+> & {
+  /** The id of the message. */
+  id: string;
+  user: { id: string };
 };
 
 /** A function that answers prompts is an agent that takes prompts concurrently. */
@@ -102,6 +128,9 @@ export type AgentFunction<Body extends object = Record<string, unknown>> = (
  * - MUST stop when `signal` aborts, and soon: the next prompt waits for it;
  * - is not given a second prompt of a session before the first has ended, unless it is `concurrent`;
  * - MAY keep a conversation of its own for each channel; one that keeps none sets `needsHistory`;
+ * - MUST, if it can `steer`, resolve with true only for a message that whatever answers is certain to see in this turn,
+ *   and with false for one that comes too late. It is called while `prompt` runs, once for each message;
+ * - MAY show a message that it has taken by yielding its `steering-message` before it resolves; else the chunk is added;
  * - MUST hold nothing after `close`: no process, no connection, no timer.
  *
  * `test/agent-conformance.ts` checks all of it.
@@ -115,6 +144,11 @@ export interface Agent<Body extends object = Record<string, unknown>> {
   /** Gets ready; awaited before the first prompt. Rejects with a text fit for people. */
   start?(where: AgentStart): Promise<void>;
   prompt: AgentFunction<Body>;
+  /**
+   * Takes a message into the turn that runs. False where it cannot any more: the message then becomes a prompt of its own,
+   * where there is a queue. Without it no message is taken.
+   */
+  steer?(message: SteeringMessage): boolean | Promise<boolean>;
   /** The turn of this chat that waits for an answer though no process runs it, as after a restart. */
   restore?(
     chat: WaitingChat & { sessionId: string },

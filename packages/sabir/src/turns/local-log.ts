@@ -11,7 +11,9 @@ import type { TurnOutcome } from '../core/outcome.ts';
 import { monotonicNow, startTimeout } from '../core/timers.ts';
 import { areClosings } from './chunk-bytes.ts';
 import { closingsOf } from './closings.ts';
+import { nameOfCommand } from './command-name.ts';
 import { CommandQueue } from './command-queue.ts';
+import { createGroups } from './groups.ts';
 import type { JournaledTurn, TurnJournal } from './journal.ts';
 import { createCommit } from './journal-commit.ts';
 import { createLocalNotes } from './local-notes.ts';
@@ -20,10 +22,18 @@ import {
   type Chat,
   createLocalTurns,
   createTurnId,
+  keyOf,
   type LocalTurn,
   toInfo,
 } from './local-turns.ts';
-import type { BeginTurn, OrphanedTurn, TurnCommand, TurnLog, TurnWriter } from './log.ts';
+import {
+  type BeginTurn,
+  MOST_COMMANDS,
+  type OrphanedTurn,
+  type TurnCommand,
+  type TurnLog,
+  type TurnWriter,
+} from './log.ts';
 import { TurnReader } from './turn-reader.ts';
 
 export type LocalTurnLogOptions = {
@@ -77,6 +87,8 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
   let isClosed = false;
   let writers = 0;
   const adopters = new Set<Adopt>();
+  /** The listeners of `onBegin`, by chat. */
+  const beginnings = createGroups<string, (turnId: string) => void>();
 
   /** Ends a turn whose writer has gone. True for a turn that is live. */
   function isLive(turn: LocalTurn, time = elapsed()): boolean {
@@ -176,7 +188,8 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       turn.mark = kept.mark;
       turn.given = commands;
       for (const command of commands) {
-        if (command.type === 'answer') turn.answered.add(command.questionId);
+        const name = nameOfCommand(command);
+        if (name !== undefined) turn.accepted.add(name);
       }
       turns.write(turn, chunks, bytesOf(chunks));
       if (outcome) ended.push([turn, outcome, endedAt]);
@@ -318,7 +331,15 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
         turn.leaseTimer?.clear();
         if (!turn.isEnded) watchLease(turn);
       }
+      for (const listener of beginnings.get(turn.chat.key)) listener(writer.turnId);
       return { writer };
+    },
+    onBegin(sessionId, chatId, listener) {
+      const key = keyOf(sessionId, chatId);
+      // The same function may listen twice.
+      const one = (turnId: string) => listener(turnId);
+      beginnings.add(key, one);
+      return () => beginnings.delete(key, one);
     },
     async latest(sessionId, chatId) {
       const chat = turns.chatOf(sessionId, chatId);
@@ -329,21 +350,23 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       const turn = find(turnId);
       return turn && toInfo(turn);
     },
-    read: (turnId, after, signal, batchBytes) =>
-      new TurnReader(find(turnId), after, signal, batchBytes),
+    read: (turnId, after, signal, batchBytes, isPassive) =>
+      new TurnReader(find(turnId), after, signal, batchBytes, isPassive),
     async command(turnId: string, command: TurnCommand) {
       const turn = find(turnId);
       if (!turn || turn.isEnded) return false;
-      const isAnswer = command.type === 'answer';
-      if (isAnswer && turn.answered.has(command.questionId)) return false;
+      const { accepted } = turn;
+      const name = nameOfCommand(command);
+      if (name !== undefined && accepted.has(name)) return false;
+      if (command.type === 'steer' && accepted.size >= MOST_COMMANDS) return false;
       // At once: a second answer must not come in while the first is being written down.
-      if (isAnswer) turn.answered.add(command.questionId);
+      if (name !== undefined) accepted.add(name);
       if (journal) {
         journal.command(turnId, command);
         try {
           await commit();
         } catch (error) {
-          if (isAnswer) turn.answered.delete(command.questionId);
+          if (name !== undefined) accepted.delete(name);
           throw error;
         }
         if (turn.isEnded) return false;
@@ -360,6 +383,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       if (isClosed) return;
       isClosed = true;
       adopters.clear();
+      beginnings.clear();
       turns.clear();
       if (!journal) return;
       try {

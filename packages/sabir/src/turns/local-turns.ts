@@ -2,6 +2,7 @@ import type { Chunk } from '../core/chunks.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import { startTimeout, type Timer } from '../core/timers.ts';
 import { chunkBytes } from './chunk-bytes.ts';
+import { nameOfAnswer } from './command-name.ts';
 import { CommandQueue } from './command-queue.ts';
 import { createGroups } from './groups.ts';
 import type { BeginTurn, LoggedChunk, TurnCommand, TurnInfo } from './log.ts';
@@ -17,8 +18,8 @@ export type LocalTurn = ReadableTurn & {
   chat: Chat;
   bytes: number;
   commands: CommandQueue;
-  /** Questions with an accepted answer. */
-  answered: Set<string>;
+  /** The names of the answers and messages that were accepted: `nameOfCommand`. */
+  accepted: Set<string>;
   /** By `elapsed`; 0 while the turn runs. */
   endedAt: number;
   leaseEnd: number;
@@ -203,7 +204,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
       isLetGo: false,
       followers: new Set(),
       commands: new CommandQueue(),
-      answered: new Set(),
+      accepted: new Set(),
       endedAt: 0,
       leaseEnd: elapsed() + leaseMs,
       leaseTimer: undefined,
@@ -261,11 +262,15 @@ export function createLocalTurns(options: LocalTurnsOptions) {
   };
 }
 
-export function toInfo({ info, progress, isEnded, answered }: LocalTurn): TurnInfo {
+export function toInfo({ info, progress, isEnded, accepted }: LocalTurn): TurnInfo {
   const { lastSeq } = info;
   return {
     ...info,
-    ...toldBy(progress, { lastSeq, isEnded, isAnswered: (id) => answered.has(id) }),
+    ...toldBy(progress, {
+      lastSeq,
+      isEnded,
+      isAnswered: (id) => accepted.has(nameOfAnswer(id)),
+    }),
   };
 }
 
@@ -278,7 +283,7 @@ export function createTurnId(): string {
 }
 
 /** Unambiguous whatever the ids contain: a chat of one session is never that of another. */
-function keyOf(sessionId: string, chatId: string): string {
+export function keyOf(sessionId: string, chatId: string): string {
   return JSON.stringify([sessionId, chatId]);
 }
 

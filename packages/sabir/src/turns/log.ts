@@ -9,6 +9,7 @@ import type { LimitUse } from '../core/metrics.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Role } from '../core/roles.ts';
 import type { AskedQuestion } from './turn-progress.ts';
+import type { Attachment } from './upstream.ts';
 
 /** A chunk and its place: the first of a turn is 1, and there are no gaps. */
 export type LoggedChunk = { seq: number; chunk: Chunk };
@@ -21,7 +22,20 @@ export type Answer = {
   /** Who answers, and as what. */
   by?: { userId: string; role: Role };
 };
-export type TurnCommand = Stop | Answer;
+/** A message for a turn that runs. */
+export type Steer = {
+  type: 'steer';
+  /** The id of the user's message. */
+  id: string;
+  text: string;
+  attachments: Attachment[];
+  /** Who says it, and as what. */
+  by?: { userId: string; role: Role };
+};
+export type TurnCommand = Stop | Answer | Steer;
+
+/** A turn that was given so many answers and messages takes no more messages: a log keeps them until the turn ends. */
+export const MOST_COMMANDS = 64;
 
 export type BeginTurn = {
   sessionId: string;
@@ -95,10 +109,13 @@ export interface SharedNotes {
  *   ran out MUST be ended by whoever notices: closings for what is open, outcome `lost`. The writer
  *   that lost it gets `turn-fenced` from then on, and nothing it does is kept;
  * - MUST deliver every command that `command` said true to, once and in order, also one that came
- *   before the writer listened; MUST say false for a turn that is unknown or has ended, and for any
- *   but the first answer to a question;
+ *   before the writer listened; MUST say false for a turn that is unknown or has ended, for any but the
+ *   first answer to a question, and for any but the first message with the same id;
+ * - MUST say false for a message to a turn that was given `MOST_COMMANDS` already;
  * - MUST tell in `TurnInfo` what the chunks that it has acknowledged say of the turn's queue and questions
  *   (`createTurnProgress`), and which questions an accepted command has answered;
+ * - MUST call the listeners of `onBegin` with the id of each turn that begins in their chat, in any process, once `get`
+ *   finds the turn; and without an id where it may have missed one;
  * - MUST refuse an append past `maxTurnBytes` with `turn-too-large`, and still take the closings;
  * - MUST forget ended turns by their retention time, and earlier when they are too many bytes;
  * - MUST run the `store` of a `close` before the turn counts as ended, and not end a turn whose `store` throws. A log on the
@@ -119,13 +136,15 @@ export interface TurnLog {
   /**
    * Everything after `after`, in batches: what is there in one, then what comes as it comes. Ends
    * with the turn, when `signal` aborts, and at once for a turn that is unknown. With `batchBytes`,
-   * what is there comes in batches of about that size; a larger chunk comes alone.
+   * what is there comes in batches of about that size; a larger chunk comes alone. A reader counts for
+   * `isReadElsewhere` from this call on, until `signal` aborts or it has read to the end, unless it `isPassive`.
    */
   read(
     turnId: string,
     after: number,
     signal: AbortSignal,
     batchBytes?: number,
+    isPassive?: boolean,
   ): AsyncIterable<LoggedChunk[]>;
   command(turnId: string, command: TurnCommand): Promise<boolean>;
   /**
@@ -133,6 +152,16 @@ export interface TurnLog {
    * the oldest first.
    */
   live(sessionId: string, chatId?: string): Promise<TurnInfo[]>;
+  /**
+   * Calls `listener` when a turn begins in this chat, whichever process begins it. Without an id, turns may have begun
+   * unnoticed, as while the store was away: ask `live` and `latest`. A listener may get the same id again, and must not
+   * throw. Returns a function that ends the subscription.
+   */
+  onBegin(
+    sessionId: string,
+    chatId: string,
+    listener: (turnId: string | undefined) => void,
+  ): () => void;
   /** How much of the log's own limits is used, by their names: the gateway shows them among its metrics. */
   readonly limits: Readonly<Record<string, LimitUse>>;
   /** What the gateways of one log have to know together beside turns, for a while. */
@@ -142,7 +171,7 @@ export interface TurnLog {
    * whose writer is gone is lost, and `onOrphan` never calls back.
    */
   readonly outlivesProcess: boolean;
-  /** Whether another process reads this turn. */
+  /** Whether another process reads this turn, other than passively. */
   isReadElsewhere(turnId: string): Promise<boolean>;
   /**
    * Offers every turn whose writer is gone to `adopt`: if that resolves to true, the adopter continues or ends the

@@ -32,7 +32,8 @@ export function trackProgress(questionLimitMs: number): TurnProgress {
         case 'tool-output-denied':
           tools.delete(chunk.toolCallId);
           break;
-        case 'data-question': {
+        case 'data-question':
+        case 'data-client-tool': {
           const question = questionOf(chunk);
           if (!question) break;
           const { questionId, status, expiresAt } = question;

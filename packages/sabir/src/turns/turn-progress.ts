@@ -3,21 +3,21 @@ import { isObject } from '../core/loose.ts';
 import type { TurnInfo } from './log.ts';
 import { hasExpired, type Question, questionOf } from './question.ts';
 
-/** A tool call that asked to be approved. */
-type ApprovalRequest = {
+/** A tool call that waits for a client: to be approved, or to be run there. */
+type WaitingCall = {
   toolCallId: string;
   /** The number of the chunk that asked. */
   seq: number;
   /** The number of the chunk that ended the step it was asked in: there a client stops to answer. */
   stepEnd?: number;
-  /** The call was approved, denied or answered, or asked again. */
+  /** The call was approved, denied or run, or asked again. */
   isSettled?: true;
 };
 
 /** A question of a turn, as far as its chunks tell. */
 export type AskedQuestion = Question & {
   /** Of a question about a tool call. */
-  approval?: Readonly<ApprovalRequest>;
+  call?: Readonly<WaitingCall>;
   /** The log has accepted an answer that the agent has not confirmed yet. */
   isAnswered?: true;
 };
@@ -54,23 +54,23 @@ export function createTurnProgress(stored?: string) {
     if (questions.size > MAX_QUESTIONS && oldest !== undefined) questions.delete(oldest);
   }
 
-  function change(question: AskedQuestion, approval: Partial<ApprovalRequest>): void {
-    if (question.approval) put({ ...question, approval: { ...question.approval, ...approval } });
+  function change(question: AskedQuestion, call: Partial<WaitingCall>): void {
+    if (question.call) put({ ...question, call: { ...question.call, ...call } });
   }
 
   function settle(question: AskedQuestion | undefined): void {
-    if (question?.approval && !question.approval.isSettled) change(question, { isSettled: true });
+    if (question?.call && !question.call.isSettled) change(question, { isSettled: true });
   }
 
   function settleCall(toolCallId: string): void {
     for (const question of questions.values()) {
-      if (question.approval?.toolCallId === toolCallId) settle(question);
+      if (question.call?.toolCallId === toolCallId) settle(question);
     }
   }
 
   function ask(question: Question): void {
-    const { approval } = questions.get(question.questionId) ?? {};
-    put({ ...question, ...(approval && { approval }) });
+    const { call } = questions.get(question.questionId) ?? {};
+    put({ ...question, ...(call && { call }) });
     if (question.status !== 'open') settle(questions.get(question.questionId));
   }
 
@@ -87,7 +87,7 @@ export function createTurnProgress(stored?: string) {
           settleCall(chunk.toolCallId);
           const questionId = chunk.approvalId;
           const known = questions.get(questionId) ?? { questionId, status: REQUESTED };
-          put({ ...known, approval: { toolCallId: chunk.toolCallId, seq } });
+          put({ ...known, call: { toolCallId: chunk.toolCallId, seq } });
           break;
         }
         case 'tool-approval-response':
@@ -100,7 +100,7 @@ export function createTurnProgress(stored?: string) {
           break;
         case 'finish-step':
           for (const question of questions.values()) {
-            if (question.approval && question.approval.stepEnd === undefined) {
+            if (question.call && question.call.stepEnd === undefined) {
               change(question, { stepEnd: seq });
             }
           }
@@ -115,9 +115,15 @@ export function createTurnProgress(stored?: string) {
           isQueued = isNow;
           break;
         }
-        case 'data-question': {
+        case 'data-question':
+        case 'data-client-tool': {
           const question = questionOf(chunk);
-          if (question) ask(question);
+          if (!question) break;
+          ask(question);
+          if (question.isClientTool && question.status === 'open') {
+            const toolCallId = question.questionId;
+            put({ ...question, call: { toolCallId, seq } });
+          }
         }
       }
     },
@@ -165,7 +171,7 @@ export function toldBy(
 
 /** Whether people can still answer it. */
 function isOpen(question: AskedQuestion): boolean {
-  const isSettled = question.isAnswered || question.approval?.isSettled;
+  const isSettled = question.isAnswered || question.call?.isSettled;
   return question.status === 'open' && !isSettled && !hasExpired(question);
 }
 

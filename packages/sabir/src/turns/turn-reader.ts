@@ -14,8 +14,8 @@ export type ReadableTurn = {
   /** It cannot be read any further. */
   failure?: unknown;
   /** A reader has come, and another time that it has gone: for turns that are held while read. */
-  joined?(): void;
-  left?(): void;
+  joined?(isPassive: boolean): void;
+  left?(isPassive: boolean): void;
 };
 
 type Result = IteratorResult<LoggedChunk[], undefined>;
@@ -32,6 +32,7 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
   #cursor: number;
   #signal: AbortSignal;
   #batchBytes: number;
+  #isPassive: boolean;
   #isListening = false;
   #pending: Promise<Result> | undefined;
   #resolve: ((result: Result) => void) | undefined;
@@ -42,18 +43,20 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     after: number,
     signal: AbortSignal,
     batchBytes = Infinity,
+    isPassive = false,
   ) {
     this.#turn = turn;
     this.#cursor = Math.max(0, Math.floor(after) || 0);
     this.#signal = signal;
     this.#batchBytes = batchBytes;
+    this.#isPassive = isPassive;
     if (!turn?.left) return;
     if (signal.aborted) {
       this.#turn = undefined;
       return;
     }
     // It may be left while it does not wait, by whoever never asks for more.
-    turn.joined?.();
+    turn.joined?.(isPassive);
     this.#listen();
   }
 
@@ -123,7 +126,7 @@ export class TurnReader implements AsyncIterableIterator<LoggedChunk[], undefine
     const turn = this.#turn;
     this.#turn = undefined;
     turn?.followers.delete(this);
-    turn?.left?.();
+    turn?.left?.(this.#isPassive);
     if (this.#isListening) this.#signal.removeEventListener('abort', this.#leave);
     this.#isListening = false;
     this.#settle(DONE);

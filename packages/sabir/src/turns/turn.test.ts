@@ -4,6 +4,7 @@ import { ScriptedSession } from '../../test/scripted-upstream.ts';
 import type { Chunk } from '../core/chunks.ts';
 import { foldChunks } from '../core/fold.ts';
 import { verifyChunks } from '../core/verify.ts';
+import type { Steer } from './log.ts';
 import { memoryTurnLog } from './memory.ts';
 import type { SessionLease } from './session-pool.ts';
 
@@ -207,6 +208,46 @@ describe('a stop', () => {
     letThrough();
     await expectEnded(run, 'finished');
     expect(agent.stops).toBe(0);
+  });
+});
+
+describe('a message for the turn', () => {
+  const message = (id: string): Steer => ({ type: 'steer', id, text: 'More!', attachments: [] });
+  const refusal = (id: string): Chunk => ({
+    type: 'data-steering',
+    id,
+    data: { id, status: 'refused' },
+    transient: true,
+  });
+
+  it('is refused in the log, behind the start, where the upstream takes none', async () => {
+    const run = await startTurn();
+    await run.log.command(run.turnId, message('m1'));
+    const agent = await run.agent();
+    await nextTick();
+    expect((await run.log.get(run.turnId))?.lastSeq).toBe(0);
+    agent.say(...START);
+    await nextTick();
+    await run.log.command(run.turnId, message('m2'));
+    await nextTick();
+    agent.say(...END);
+    await expectEnded(run, 'finished');
+    const [refused, other] = [refusal('m1'), refusal('m2')];
+    expect(await run.chunks()).toEqual([...START, refused, other, ...END]);
+  });
+
+  it('reaches an upstream that takes them, in their order', async () => {
+    const run = await startTurn();
+    const taken: string[] = [];
+    const agent = Object.assign(await run.agent(), {
+      steer: ({ id }: { id: string }) => void taken.push(id),
+    });
+    for (const id of ['m1', 'm2', 'm1']) await run.log.command(run.turnId, message(id));
+    await nextTick();
+    agent.say(...START, ...END);
+    await expectEnded(run, 'finished');
+    expect(taken).toEqual(['m1', 'm2']);
+    expect(await run.chunks()).toEqual([...START, ...END]);
   });
 });
 

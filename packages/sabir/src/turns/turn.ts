@@ -11,10 +11,12 @@ import {
   UPSTREAM_UNREACHABLE,
 } from '../core/errors.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
+import { toSteeringRefusal } from '../core/steering.ts';
 import type { Translator } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
+import type { Steer } from './log.ts';
 import { hasCode, isFence, kindOf } from './log-errors.ts';
 import { outcomeOf } from './outcome-of.ts';
 import { createQueueState } from './queue-state.ts';
@@ -323,6 +325,13 @@ export function runTurn(options: TurnOptions): Turn {
     return true;
   }
 
+  async function steer(message: Steer): Promise<void> {
+    if (isLive(state) && upstream.canSteer) return upstream.steer(message);
+    // Nothing may come before the turn's `start`.
+    await queue.whenBegun();
+    if (isLive(state)) push([toSteeringRefusal(message)]);
+  }
+
   async function obey(): Promise<void> {
     for await (const command of writer.commands()) {
       if (state.name === 'left') return;
@@ -330,6 +339,8 @@ export function runTurn(options: TurnOptions): Turn {
         void begun.promise.then(() => {
           if (isLive(state)) questions.answer(command);
         });
+      } else if (command.type === 'steer') {
+        void begun.promise.then(() => steer(command));
       } else {
         const { reason } = command;
         // The agent of a turn that was taken over is at work: it has to be reached before it can be stopped.

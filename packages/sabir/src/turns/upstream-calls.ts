@@ -1,6 +1,6 @@
 import { forget } from '../core/forget.ts';
 import type { Logger, Translator } from '../core/translator.ts';
-import type { Answer } from './log.ts';
+import type { Answer, Steer } from './log.ts';
 import type { UpstreamTurn } from './upstream.ts';
 
 /**
@@ -59,6 +59,10 @@ export function createUpstreamCalls(logger: Logger | undefined, ids: Record<stri
     written: (position: number) => call('written', () => upstream?.written?.(position)),
     stop: (reason: unknown) => call('stop', () => upstream?.stop(reason)),
     answer: (answer: Answer) => call('answer', () => upstream?.answer(answer)),
+    get canSteer(): boolean {
+      return upstream?.steer !== undefined;
+    },
+    steer: (message: Steer) => call('steer', () => upstream?.steer?.(message)),
     expire: (questionId: string) => call('expire', () => upstream?.expire?.(questionId)),
     release: () => call('release', () => upstream?.release()),
   };

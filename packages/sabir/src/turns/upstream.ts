@@ -1,9 +1,10 @@
+import type { Trigger } from '../core/chat-request.ts';
 import type { Chunk } from '../core/chunks.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Role } from '../core/roles.ts';
 import type { Channel, Translator } from '../core/translator.ts';
-import type { Answer } from './log.ts';
+import type { Answer, Steer } from './log.ts';
 
 /** Who asks. `id` is what tells two people apart; the rest is the application's. */
 export type User = {
@@ -37,6 +38,16 @@ export type Prompt = {
   messages: UIMessage[];
   /** What the application added to the request's body. */
   body: Record<string, unknown>;
+  /** Whether a message is answered for the first time, or anew. @default 'submit-message' */
+  trigger?: Trigger;
+  /**
+   * The message that this prompt regenerates or edits. In a session it is known, and it and those behind it are no part
+   * of `messages` any more. Behind a gateway without sessions it is what the client named; a stock client that
+   * regenerates its last answer names none.
+   */
+  replaces?: string;
+  /** The user's message as the client sent it, where that is known. */
+  userMessage?: UIMessage;
   channel?: Channel;
   /** What a person is shown of the source's own errors. */
   errorText?: (error: unknown) => string;
@@ -91,6 +102,11 @@ export interface UpstreamTurn {
    */
   onUnreachable?: () => void;
   answer(answer: Answer): void;
+  /**
+   * A message for the running turn. Its events say what came of it: a `steering-message` where the agent has taken it, a
+   * `data-steering` where it has not. Without it no message is taken.
+   */
+  steer?(message: Steer): void | Promise<void>;
   /** Nobody answered in time: the source says so in an event. */
   expire?(questionId: string): void;
   /** The turn has ended for us: the source need not send its events any more. */

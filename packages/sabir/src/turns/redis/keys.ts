@@ -37,6 +37,9 @@ export function createKeys(prefix: string) {
       const chat = JSON.stringify([sessionId, chatId]);
       return `${prefix}:{${tagFor(chat)}}:chat:${chat}`;
     },
+    /** The channel on which a chat's turns are announced when they begin. */
+    ofBeginnings: (sessionId: string, chatId: string) =>
+      `${prefix}:begun:${JSON.stringify([sessionId, chatId])}`,
     /** A sorted set: a session's turns that have not ended, in the order they began. */
     ofSession: (sessionId: string) => `${prefix}:session:${sessionId}`,
     /** A list: as many entries as promises of that name. */

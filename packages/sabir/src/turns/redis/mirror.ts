@@ -12,7 +12,7 @@ export type MirrorNeeds = {
   fetch(after: number, how: Fetching): Promise<Fetched>;
   /** Resolves when nothing that is published from now on is missed. */
   listen(): Promise<unknown>;
-  /** Nobody reads it for now. */
+  /** It is not read for now, or only passively. */
   rest(): void;
   /** Called once, when nobody reads any more. */
   leave(): void;
@@ -20,7 +20,7 @@ export type MirrorNeeds = {
 
 export type Fetching = {
   isKnown: boolean;
-  /** Somebody reads it here: others may want to know. */
+  /** It is read here, and not only passively: others may want to know. */
   isRead: boolean;
   isWanted(): boolean;
 };
@@ -56,6 +56,9 @@ export class Mirror implements ReadableTurn {
   #chunks = new PackedChunks();
   #needs: MirrorNeeds;
   #readers = 0;
+  /** Those of them that are not passive. */
+  #active = 0;
+  #hasBegun = false;
   #isResting = false;
   #isLeft = false;
   #isListening = false;
@@ -73,7 +76,6 @@ export class Mirror implements ReadableTurn {
 
   constructor(needs: MirrorNeeds) {
     this.#needs = needs;
-    void this.#fetch();
   }
 
   get length(): number {
@@ -89,16 +91,23 @@ export class Mirror implements ReadableTurn {
     return this.#isLeft || this.isLetGo || this.failure !== undefined;
   }
 
-  joined(): void {
+  joined(isPassive: boolean): void {
     this.#readers++;
+    if (!isPassive) this.#active++;
     this.#linger?.clear();
-    if (!this.#isResting) return;
+    const isFirst = !isPassive && this.#active === 1;
+    if (this.#hasBegun && !this.#isResting && !isFirst) return;
+    this.#hasBegun = true;
     this.#isResting = false;
     void this.#fetch();
   }
 
-  left(): void {
-    if (--this.#readers > 0) return;
+  left(isPassive: boolean): void {
+    const wasLast = !isPassive && --this.#active === 0;
+    if (--this.#readers > 0) {
+      if (wasLast && !this.isEnded && !this.isOver) this.#needs.rest();
+      return;
+    }
     if (this.isEnded || this.isOver) {
       this.#leave();
       return;
@@ -163,7 +172,7 @@ export class Mirror implements ReadableTurn {
         this.#isStale = false;
         const found = await this.#needs.fetch(this.length, {
           isKnown: this.#isKnown,
-          isRead: !this.#isResting,
+          isRead: this.#active > 0,
           isWanted: () => !this.#isLeft,
         });
         if (this.#isLeft || this.isEnded) return;

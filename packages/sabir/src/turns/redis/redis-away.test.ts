@@ -103,7 +103,7 @@ kinds(`while Redis is away, by %s${IF_REDIS}`, (kind) => {
     await writer.close(FINISHED);
     await listening;
     const heard = received.map((command) =>
-      command.type === 'stop' ? command.reason : command.questionId,
+      command.type === 'answer' ? command.questionId : command.type === 'stop' && command.reason,
     );
     expect(taken.length).toBeGreaterThan(10);
     expect(heard).toEqual(taken);

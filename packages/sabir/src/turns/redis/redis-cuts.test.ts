@@ -115,5 +115,6 @@ kinds(`connections to Redis that are cut, by %s${IF_REDIS}`, (kind) => {
 });
 
 function nameOf(command: TurnCommand): string {
+  if (command.type === 'steer') return `steer ${command.id}`;
   return command.type === 'stop' ? `stop ${command.reason}` : `answer ${command.questionId}`;
 }

@@ -1,8 +1,16 @@
 import { LOG_FAILED, LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
 import { steadyNow } from '../../core/timers.ts';
-import type { BeginTurn, TurnCommand, TurnInfo, TurnLog } from '../log.ts';
+import { nameOfCommand } from '../command-name.ts';
+import {
+  type BeginTurn,
+  MOST_COMMANDS,
+  type TurnCommand,
+  type TurnInfo,
+  type TurnLog,
+} from '../log.ts';
 import { TurnReader } from '../turn-reader.ts';
+import { createBeginnings } from './beginnings.ts';
 import { createLink } from './client.ts';
 import { type Known, readInfo, toLine } from './info.ts';
 import { createKeys, createToken, createTurnId } from './keys.ts';
@@ -53,6 +61,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   const link = createLink(client);
   const store = createStore(link, { answerMs, outageMs, onTrouble });
   const news = createNews(client, store, `${inbox}:probe`);
+  const beginnings = createBeginnings(news);
   const keepMs = retentionMs + LAST_READ_MS;
   const liveMs = leaseMs + keepMs + outageMs;
   const mirrors = new Map<string, Mirror>();
@@ -281,6 +290,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     const { turnId = createTurnId(sessionId, chatId) } = info;
     const token = createToken();
     const own = keys.ofTurn(turnId).turn;
+    const begun = keys.ofBeginnings(sessionId, chatId);
     const place = [keys.ofChat(sessionId, chatId), keys.ofRequest(sessionId, chatId, requestId)];
     const times = [leaseMs, liveMs, isRepeat ? retentionMs : Math.min(dedupeMs, retentionMs)];
     const fields = [sessionId, chatId, requestId, messageId, JSON.stringify(origin ?? null), inbox];
@@ -289,7 +299,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     let candidate = '';
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const all = [candidate ? keys.ofTurn(candidate).turn : own, own, ...place];
-      const argv = [turnId, candidate, token, ...times, ...fields, isRepeat ? 1 : 0];
+      const argv = [turnId, candidate, token, ...times, ...fields, isRepeat ? 1 : 0, begun];
       const run = () => store.run(BEGIN, all, argv);
       const [what, now, found] = (await store.insist(run, { ms: answerMs }).catch((error) => {
         // Nobody knows whether it was begun: nobody is to wait for it.
@@ -322,12 +332,13 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   async function command(turnId: string, given: TurnCommand): Promise<boolean> {
     const { turn, commands } = keys.ofTurn(turnId);
     const id = createToken();
-    const isAnswer = given.type === 'answer';
-    const name = isAnswer ? `answer:${given.questionId}` : `stop:${id}`;
-    const answered = isAnswer ? toLine(given.questionId) : '';
+    const name = nameOfCommand(given) ?? `stop:${id}`;
+    const answered = given.type === 'answer' ? toLine(given.questionId) : '';
+    const most = given.type === 'steer' ? MOST_COMMANDS : '';
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const isStrict = steadyNow() < quietUntil ? 0 : 1;
-      const argv = [name, id, JSON.stringify([id, given]), liveMs, turnId, isStrict, answered];
+      const entry = JSON.stringify([id, given]);
+      const argv = [name, id, entry, liveMs, turnId, isStrict, answered, most];
       const run = () => store.run(COMMAND, [turn, commands], argv);
       const reply = await store.insist(run, { ms: answerMs });
       if (reply !== 'ORPHAN') return reply === 'OK';
@@ -364,11 +375,13 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
       const found = await Promise.all(ids.map(find));
       return found.flatMap((known) => (known && !known.info.outcome ? [known.info] : []));
     },
-    read(turnId, after, signal, batchBytes) {
-      const isReadable = !isClosed && !signal.aborted;
-      return new TurnReader(isReadable ? mirrorOf(turnId) : undefined, after, signal, batchBytes);
+    read(turnId, after, signal, batchBytes, isPassive) {
+      const mirror = isClosed || signal.aborted ? undefined : mirrorOf(turnId);
+      return new TurnReader(mirror, after, signal, batchBytes, isPassive);
     },
     command,
+    onBegin: (sessionId, chatId, listener) =>
+      beginnings.listen(keys.ofBeginnings(sessionId, chatId), listener),
     async isReadElsewhere(turnId) {
       const { readers } = keys.ofTurn(turnId);
       const run = () => store.run(OTHERS, [readers], [processId]);
@@ -393,6 +406,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
       if (isClosed) return;
       isClosed = true;
       orphanage.close();
+      beginnings.close();
       for (const mirror of [...mirrors.values()]) mirror.letGo();
       // What nobody has ended is for somebody else, at once.
       await Promise.allSettled([...writers.values()].map((writer) => writer.release()));

@@ -61,6 +61,7 @@ redis.call('ZADD', KEYS[3], time[1] * 1000000 + time[2], turnId)
 redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -101)
 redis.call('PEXPIRE', KEYS[3], liveMs)
 redis.call('SET', KEYS[4], turnId, 'PX', liveMs)
+redis.call('PUBLISH', ARGV[14], turnId)
 return {'begun', now}
 `,
 );
@@ -196,8 +197,8 @@ return {tonumber(held[5]), redis.call('LRANGE', KEYS[3], 0, -1)}
 );
 
 /**
- * KEYS: turn, commands. Of those with the same name the first is taken: of the answers to a question,
- * and of a stop that is said again.
+ * KEYS: turn, commands. Of those with the same name the first is taken: of the answers to a question, of a message
+ * that is sent again, and of a stop that is said again.
  */
 export const COMMAND = define(
   'command',
@@ -209,6 +210,7 @@ if ARGV[6] == '1' and now >= tonumber(turn[3]) then return 'ORPHAN' end
 local first = redis.call('HGET', KEYS[1], ARGV[1])
 if first == ARGV[2] then return 'OK' end
 if first then return 'ANSWERED' end
+if ARGV[8] ~= '' and redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[8]) then return 'FULL' end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 if ARGV[7] ~= '' then
   local answered = redis.call('HGET', KEYS[1], 'answered') or ''
