@@ -19,6 +19,7 @@ import {
   sessionIdsOf,
 } from './session-storage-helpers.ts';
 import { describeAgreement } from './session-storage-model.ts';
+import { describeReplacing } from './session-storage-replacing.ts';
 import { describeSessions } from './session-storage-sessions.ts';
 import { describeTransactions } from './session-storage-transactions.ts';
 import { describeAnyJson } from './session-storage-values.ts';
@@ -48,6 +49,7 @@ export function describeSessionStore(name: string, setUp: SetUpSessionStore): vo
       for (const store of opened.splice(0)) store.close();
     });
     describe('keeps messages', () => describeMessages(start));
+    describe('replaces messages', () => describeReplacing(start));
     describe('keeps prompts', () => describePrompts(start));
     describe('keeps participants', () => describeParticipants(start));
     describe('counts bytes', () => describeBytes(start));
@@ -130,6 +132,27 @@ function describeMessages(start: () => Bench): void {
     expect(idsOf(session.messages(latest))).toEqual(['b', 'c']);
     expect(idsOf(session.messages({ before: 'a' }))).toEqual([]);
     expect(session.messages({ before: 'nobody' })).toEqual([]);
+  });
+
+  it('and gives one of them with those behind it', () => {
+    const bench = start();
+    for (const id of ['a', 'b', 'c']) bench.writing().addMessage(message(id));
+    bench.writing().addMessage(message('d', OTHER_CHANNEL));
+    const session = bench.reading();
+    expect(idsOf(session.messages({ from: 'b' }))).toEqual(['b', 'c', 'd']);
+    expect(idsOf(session.messages({ from: 'b', before: 'c' }))).toEqual(['b']);
+    expect(idsOf(session.messages({ from: 'a', channel: CHANNEL, limit: 2 }))).toEqual(['b', 'c']);
+    expect(session.messages({ from: 'nobody' })).toEqual([]);
+  });
+
+  it('and finds each by its id', () => {
+    const bench = start();
+    const added = message('a', { authorId: 'ada', promptId: 'p' });
+    bench.writing().addMessage(added);
+    bench.writing('other').addMessage(message('x'));
+    const session = bench.reading();
+    expect(session.message('a')).toEqual(added);
+    for (const id of ['x', '', 'A']) expect(session.message(id)).toBeUndefined();
   });
 
   it('and gives those of one channel', () => {

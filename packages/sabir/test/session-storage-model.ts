@@ -23,6 +23,7 @@ import {
 
 type SingleStep =
   | { do: 'addMessage'; message: StoredMessage }
+  | { do: 'replaceMessages' | 'restoreMessages'; from: string; promptId: string }
   | { do: 'addPrompt'; prompt: StoredPrompt }
   | { do: 'updatePrompt'; promptId: string; changes: PromptChanges }
   | { do: 'saveParticipant'; participant: Participant };
@@ -38,7 +39,7 @@ class Undone extends Error {}
 /** All that is kept of a session. */
 type Kept = {
   touched: number;
-  messages: StoredMessage[];
+  messages: { message: StoredMessage; replacedBy?: string }[];
   prompts: (StoredPrompt & { asked: StoredPrompt })[];
   participants: Participant[];
 };
@@ -58,9 +59,28 @@ class Model {
     };
     switch (step.do) {
       case 'addMessage':
-        if (kept.messages.some(({ id }) => id === step.message.id)) return false;
-        kept.messages.push(step.message);
+        if (shownOf(kept).some(({ id }) => id === step.message.id)) return false;
+        kept.messages.push({ message: step.message });
         return keep(true);
+      case 'replaceMessages': {
+        const shown = shownOf(kept);
+        const { channelId } = shown.find(({ id }) => id === step.from) ?? {};
+        if (channelId === undefined) return undefined;
+        const behind = shown.slice(shown.findIndex(({ id }) => id === step.from));
+        for (const one of kept.messages) {
+          const isBehind = behind.includes(one.message) && one.message.channelId === channelId;
+          if (isBehind) one.replacedBy = step.promptId;
+        }
+        return keep(true) && undefined;
+      }
+      case 'restoreMessages': {
+        const back = kept.messages.filter((one) => one.replacedBy === step.promptId);
+        const used = new Set(shownOf(kept).map(({ id }) => id));
+        const free = back.filter(({ message: { id } }) => !used.has(id) && used.add(id));
+        for (const one of free) delete one.replacedBy;
+        if (free.length > 0) keep(true);
+        return undefined;
+      }
       case 'addPrompt': {
         const { promptId, turnId, messageId } = step.prompt;
         const isSame = (one: StoredPrompt) =>
@@ -103,12 +123,17 @@ function jsonBytes(values: object[]): number {
   return values.reduce((sum, value) => sum + Buffer.byteLength(JSON.stringify(value)), 0);
 }
 
+function shownOf({ messages }: Pick<Kept, 'messages'>): StoredMessage[] {
+  return messages.flatMap(({ message, replacedBy }) => (replacedBy === undefined ? message : []));
+}
+
 function tellKept(kept: Kept | undefined) {
-  const { messages = [], prompts = [], participants = [] } = kept ?? {};
+  const { messages: all = [], prompts = [], participants = [] } = kept ?? {};
+  const messages = shownOf({ messages: all });
   const bare = prompts.map(({ asked: _, ...one }) => one);
   const infos = bare.map(infoOf);
   const ofChannel = (channelId: string) => messages.filter((one) => one.channelId === channelId);
-  const channelIds = [...new Set(messages.map(({ channelId }) => channelId))];
+  const channelIds = [...new Set(all.map(({ message: { channelId } }) => channelId))];
   return {
     messages,
     lastMessages: CHANNELS.map(({ channelId }) => ofChannel(channelId).slice(-2)),
@@ -116,6 +141,12 @@ function tellKept(kept: Kept | undefined) {
       const at = messages.findIndex(({ id }) => id === before);
       return messages.slice(0, Math.max(0, at)).slice(-1);
     }),
+    from: IDS.map((from) => {
+      const at = messages.findIndex(({ id }) => id === from);
+      return at < 0 ? [] : messages.slice(at);
+    }),
+    ofIds: IDS.map((id) => messages.find((one) => one.id === id)),
+    replaced: IDS.map((id) => all.flatMap((one) => (one.replacedBy === id ? one.message : []))),
     channels: channelIds,
     prompts: IDS.map((id) => bare.find(({ promptId }) => promptId === id)),
     infos: IDS.map((id) => infos.find(({ promptId }) => promptId === id)),
@@ -124,7 +155,7 @@ function tellKept(kept: Kept | undefined) {
     openPrompts: ['running', 'queued'].flatMap((status) =>
       infos.filter((one) => one.status === status),
     ),
-    bytes: jsonBytes([...messages, ...prompts.map(({ asked }) => asked)]),
+    bytes: jsonBytes([...all.map(({ message }) => message), ...prompts.map(({ asked }) => asked)]),
     participants,
     found: IDS.map((id) => participants.find((one) => one.id === id)),
   };
@@ -143,6 +174,9 @@ function tellStorage(session: SessionStorage): ReturnType<typeof tellKept> {
     messages: session.messages(),
     lastMessages: CHANNELS.map((channel) => session.messages({ channel, limit: 2 })),
     before: IDS.map((before) => session.messages({ before, limit: 1 })),
+    from: IDS.map((from) => session.messages({ from })),
+    ofIds: IDS.map((id) => session.message(id)),
+    replaced: IDS.map((id) => session.replacedMessages(id)),
     channels: session.channels().map(({ channelId }) => channelId),
     prompts: IDS.map((id) => session.prompt(id)),
     infos: IDS.map((id) => session.promptInfo('promptId', id)),
@@ -160,6 +194,10 @@ function walkStore(session: SessionStorage, step: SingleStep): unknown {
   switch (step.do) {
     case 'addMessage':
       return session.addMessage(step.message);
+    case 'replaceMessages':
+      return session.replaceMessages(step.from, step.promptId);
+    case 'restoreMessages':
+      return session.restoreMessages(step.promptId);
     case 'addPrompt':
       return session.addPrompt(step.prompt);
     case 'updatePrompt':
@@ -201,6 +239,11 @@ const anySingleStep: fc.Arbitrary<SingleStep> = fc.oneof(
     message: fc
       .tuple(anyId, fc.constantFrom(...CHANNELS), anyText)
       .map(([id, channel, text]) => message(id, { ...channel, parts: says(text) })),
+  }),
+  fc.record({
+    do: fc.constantFrom('replaceMessages', 'restoreMessages' as const),
+    from: anyId,
+    promptId: anyId,
   }),
   fc.record({
     do: fc.constant('addPrompt' as const),

@@ -1,3 +1,4 @@
+export { type Decision, toDecision } from '../core/decision.ts';
 export type {
   Agent,
   AgentAnswer,
@@ -7,6 +8,7 @@ export type {
   AgentQuestion,
   AgentStart,
   SessionEvent,
+  SteeringMessage,
 } from '../turns/agent.ts';
 export { systemClock } from './clock.ts';
 export { nameOf } from './guard.ts';
@@ -24,8 +26,17 @@ export {
   type SessionTiming,
   type SocketEvents,
 } from './options.ts';
+export { toConnectedUser } from './people.ts';
 export type { QueuedPrompt } from './prompt-queue.ts';
-export { channelKeyOf, isSameChannel, sessionKeyOf, toUIMessage } from './records.ts';
+export {
+  channelKeyOf,
+  isSameChannel,
+  promptIdOf,
+  sessionKeyOf,
+  toUIMessage,
+  toUserMessage,
+  userMessageIdOf,
+} from './records.ts';
 export { Runner, type RunnerOptions } from './runner.ts';
 export type { RunnerCommand, RunnerFrame } from './runner-protocol.ts';
 export { type ScriptedAgentOptions, scriptedAgent } from './scripted-agent.ts';

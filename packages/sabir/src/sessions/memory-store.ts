@@ -21,12 +21,24 @@ export type MemorySessionStoreOptions = {
 /** Kept as JSON, so that callers cannot change it from outside. Maps remember the order of adding. */
 type Session = {
   updatedAt: number;
-  messages: Map<string, { json: string; bytes: number; channel: Channel }>;
+  /** By their place. */
+  messages: Map<number, KeptMessage>;
+  /** The places of those that are not replaced, by id. */
+  places: Map<string, number>;
   prompts: Map<string, KeptPrompt>;
   /** Prompt ids by turn id and by message id. */
   byTurn: Map<string, string>;
   byMessage: Map<string, string>;
   participants: Map<string, string>;
+};
+
+type KeptMessage = {
+  id: string;
+  json: string;
+  bytes: number;
+  channel: Channel;
+  /** The prompt that replaces it. */
+  replacedBy?: string;
 };
 
 /** Its text and files are apart from the rest, which is read far more often. */
@@ -137,11 +149,17 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
   const find = () => sessions.find(sessionId);
   const hold = () => sessions.hold(sessionId);
 
-  function put<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  function put<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
     const isNew = !map.has(key);
     const before = map.get(key) as Value;
     map.set(key, value);
     sessions.undoable(() => (isNew ? map.delete(key) : map.set(key, before)));
+  }
+
+  function drop<Key, Value>(map: Map<Key, Value>, key: Key): void {
+    const before = map.get(key) as Value;
+    map.delete(key);
+    sessions.undoable(() => map.set(key, before));
   }
 
   return {
@@ -149,27 +167,63 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
 
     addMessage(message) {
       const json = JSON.stringify(message);
-      if (find()?.messages.has(message.id)) return false;
+      const { id, channelType, channelId } = message;
+      if (find()?.places.has(id)) return false;
       const session = hold();
-      const bytes = byteLengthOf(json);
-      const { channelType, channelId } = message;
-      put(session.messages, message.id, { json, bytes, channel: { channelType, channelId } });
+      const place = session.messages.size;
+      const channel = { channelType, channelId };
+      put(session.messages, place, { id, json, bytes: byteLengthOf(json), channel });
+      put(session.places, id, place);
       sessions.touch(session);
       return true;
     },
-    messages({ channel, before, limit = Infinity, maxBytes = Infinity } = {}) {
+    messages({ channel, before, from, limit = Infinity, maxBytes = Infinity } = {}) {
+      const { messages = [], places } = find() ?? {};
+      const placeOf = (id: string | undefined) => (id === undefined ? undefined : places?.get(id));
+      const end = before === undefined ? Infinity : (placeOf(before) ?? 0);
+      const start = from === undefined ? 0 : (placeOf(from) ?? Infinity);
       const chosen: ReturnType<SessionStorage['messages']> = [];
       let bytes = 0;
-      let isBefore = before === undefined;
-      for (const [id, message] of [...(find()?.messages ?? [])].reverse()) {
-        const isChosen = isBefore && (!channel || isSameChannel(message.channel, channel));
-        isBefore ||= id === before;
-        if (!isChosen) continue;
+      for (const [place, message] of [...messages].reverse()) {
+        const isWithin = place < end && place >= start && message.replacedBy === undefined;
+        if (!isWithin || (channel && !isSameChannel(message.channel, channel))) continue;
         bytes += message.bytes;
         if (chosen.length >= limit || bytes > maxBytes) break;
         chosen.push(JSON.parse(message.json));
       }
       return chosen.reverse();
+    },
+    message(id) {
+      const session = find();
+      const place = session?.places.get(id);
+      return place === undefined ? undefined : parseKept(session?.messages.get(place)?.json);
+    },
+    replaceMessages(from, promptId) {
+      const session = find();
+      const start = session?.places.get(from);
+      const first = start === undefined ? undefined : session?.messages.get(start);
+      if (!session || start === undefined || !first) return;
+      for (const [place, message] of session.messages) {
+        const isBehind = place >= start && isSameChannel(message.channel, first.channel);
+        if (!isBehind || message.replacedBy !== undefined) continue;
+        put(session.messages, place, { ...message, replacedBy: promptId });
+        drop(session.places, message.id);
+      }
+      sessions.touch(session);
+    },
+    replacedMessages(promptId) {
+      const messages = [...(find()?.messages.values() ?? [])];
+      const replaced = messages.filter(({ replacedBy }) => replacedBy === promptId);
+      return replaced.map(({ json }) => JSON.parse(json));
+    },
+    restoreMessages(promptId) {
+      const session = find();
+      for (const [place, { replacedBy, ...message }] of session?.messages ?? []) {
+        if (!session || replacedBy !== promptId || session.places.has(message.id)) continue;
+        put(session.messages, place, message);
+        put(session.places, message.id, place);
+        sessions.touch(session);
+      }
     },
     channels() {
       const seen: Channel[] = [];
@@ -247,6 +301,7 @@ function createSession(updatedAt: number): Session {
   return {
     updatedAt,
     messages: new Map(),
+    places: new Map(),
     prompts: new Map(),
     byTurn: new Map(),
     byMessage: new Map(),

@@ -165,6 +165,10 @@ export type SessionNotice =
   /** A prompt that waited is being answered. */
   | { type: 'dequeued'; prompt: QueuedPrompt }
   | { type: 'withdrawn'; prompt: QueuedPrompt }
+  /** This prompt regenerates or edits a message: these, the oldest first, are not in the conversation any more. */
+  | { type: 'replaced'; prompt: PromptInfo; messages: StoredMessage[] }
+  /** The prompt that replaced them was withdrawn before it was answered: they are in the conversation again. */
+  | { type: 'restored'; prompt: PromptInfo; messages: StoredMessage[] }
   /** The prompt became a message. */
   | { type: 'asked'; message: StoredMessage }
   /** The log has the turn. */

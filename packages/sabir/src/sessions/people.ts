@@ -81,6 +81,6 @@ export function createPeople({ storage, clock, guard, notify }: PeopleOptions) {
   };
 }
 
-function toConnectedUser({ id, name }: User): ConnectedUser {
+export function toConnectedUser({ id, name }: User): ConnectedUser {
   return typeof name === 'string' ? { id, name } : { id };
 }

@@ -18,11 +18,22 @@ export function isSameChannel(one: Channel, other: Channel): boolean {
   return one.channelType === other.channelType && one.channelId === other.channelId;
 }
 
+/** The id of the user's message. */
+export function userMessageIdOf({ promptId, userMessageId = promptId }: PromptInfo): string {
+  return userMessageId;
+}
+
+/** Of a message that an earlier version stored, the id is the prompt's. */
+export function promptIdOf({ id, promptId = id }: StoredMessage): string {
+  return promptId;
+}
+
 export function toUserMessage(prompt: StoredPrompt, createdAt: number): StoredMessage {
-  const { promptId, text, attachments, authorId, authorName, channelType, channelId } = prompt;
+  const { promptId, text, attachments, channelType, channelId } = prompt;
+  const { id: authorId, name: authorName } = writerOf(prompt);
   const words: UIMessagePart[] = text === '' ? [] : [{ type: 'text', text }];
   return {
-    id: promptId,
+    id: userMessageIdOf(prompt),
     role: 'user',
     parts: [...words, ...attachments.map((file) => ({ type: 'file' as const, ...file }))],
     createdAt,
@@ -30,7 +41,12 @@ export function toUserMessage(prompt: StoredPrompt, createdAt: number): StoredMe
     ...(authorName !== undefined && { authorName }),
     channelType,
     channelId,
+    promptId,
   };
+}
+
+function writerOf({ authorId, authorName, writtenBy }: PromptInfo): { id: string; name?: string } {
+  return writtenBy ?? { id: authorId, ...(authorName !== undefined && { name: authorName }) };
 }
 
 /** A message tells why its turn failed: the `error` chunk reaches only those who watch. */

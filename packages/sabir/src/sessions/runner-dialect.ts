@@ -2,7 +2,7 @@ import type { Chunk } from '../core/chunks.ts';
 import type { Translator } from '../core/translator.ts';
 import { createChunkTranslator } from '../sources/ai-sdk/translate.ts';
 import type { SessionEvent } from '../turns/agent.ts';
-import type { Answer } from '../turns/log.ts';
+import type { Answer, Steer } from '../turns/log.ts';
 import type { Prompt } from '../turns/upstream.ts';
 import type { SessionTiming } from './options.ts';
 import {
@@ -45,6 +45,8 @@ export interface RunnerDialect {
   toPrompt(prompt: Prompt): object;
   toStop(prompt: Prompt): object;
   toAnswer(prompt: Prompt, answer: Answer): object;
+  /** Without it the runner takes no message into a running turn. */
+  toSteer?(prompt: Prompt, message: Steer): object;
   toExpiry(prompt: Prompt, questionId: string): object;
   /** An event that tells the translator how a question ended, where the runner does not; without an answer it expired. */
   settled?(questionId: string, answer?: unknown): object;
@@ -69,6 +71,7 @@ export function createRunnerDialect({
     toStop: ({ turnId }) => command({ type: 'stop', turnId }),
     toAnswer: ({ turnId }, { questionId, answer }) =>
       command({ type: 'answer', turnId, questionId, answer }),
+    toSteer: ({ turnId }, message) => command({ type: 'steer', turnId, message }),
     toExpiry: ({ turnId }, questionId) => command({ type: 'expire', turnId, questionId }),
     toAck: (turnId, seq) => command({ type: 'ack', turnId, seq }),
     createTranslator: createWrittenTranslator,

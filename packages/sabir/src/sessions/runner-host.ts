@@ -2,7 +2,7 @@ import { type ErrorKind, RUNNER_LOST, SERVER_RESTARTED, TURN_TOO_LARGE } from '.
 import type { Logger, Translator } from '../core/translator.ts';
 import { createV2RunnerDialect } from '../sources/agent-ops/runner-dialect.ts';
 import type { SessionEvent } from '../turns/agent.ts';
-import type { Answer } from '../turns/log.ts';
+import type { Answer, Steer } from '../turns/log.ts';
 import type { Prompt, TurnSink, UpstreamTurn, Written } from '../turns/upstream.ts';
 import type { AgentHost } from './agent-hosts.ts';
 import { isLargerThan } from './event-size.ts';
@@ -65,6 +65,8 @@ type Run = {
   isGiven: boolean;
   /** Given while the turn runs; sent again after a drop, since the first one counts. */
   readonly answers: Answer[];
+  /** Sent again after a drop; the runner knows which it has. */
+  readonly steers: Steer[];
   isStopping: boolean;
   /** The session waits for nothing more of it. */
   isReleased: boolean;
@@ -147,6 +149,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
       written: written?.mark ?? 0,
       isGiven: givenTo !== undefined,
       answers: [],
+      steers: [],
       isStopping: false,
       isReleased: false,
     };
@@ -159,6 +162,7 @@ export function createRunnerHost(options: RunnerHostOptions) {
       // It has gone since it was ready: when it comes back, it gets the prompt again.
       wait.start(timing.runnerGraceMs, () => fail(RUNNER_LOST));
     }
+    const { toSteer } = dialect;
     return {
       translator: current.translator,
       get isQueued() {
@@ -184,6 +188,12 @@ export function createRunnerHost(options: RunnerHostOptions) {
         send(dialect.toAnswer(prompt, answer));
         if (dialect.settled) sink.event(dialect.settled(questionId, answer.answer));
       },
+      ...(toSteer && {
+        steer(message: Steer) {
+          current.steers.push(message);
+          send(toSteer(prompt, message));
+        },
+      }),
       expire(questionId) {
         send(dialect.toExpiry(prompt, questionId));
         if (dialect.settled) sink.event(dialect.settled(questionId));
@@ -240,9 +250,10 @@ export function createRunnerHost(options: RunnerHostOptions) {
   }
 
   /** It was only the connection: the runner sends what it has, and gets what it has missed. */
-  function goOn({ prompt, dialect, answers, isStopping }: Run): void {
+  function goOn({ prompt, dialect, answers, steers, isStopping }: Run): void {
     wait.stop();
     for (const answer of answers) send(dialect.toAnswer(prompt, answer));
+    for (const message of steers) send(dialect.toSteer?.(prompt, message));
     if (isStopping) send(dialect.toStop(prompt));
   }
 

@@ -4,6 +4,7 @@
  */
 import type { Chunk } from '../core/chunks.ts';
 import { isObject, type Loose } from '../core/loose.ts';
+import type { Steer } from '../turns/log.ts';
 import type { Prompt } from '../turns/upstream.ts';
 import { readTyped } from './read-typed.ts';
 
@@ -20,6 +21,8 @@ export type RunnerCommand =
     }
   | { type: 'stop'; turnId: string }
   | { type: 'answer'; turnId: string; questionId: string; answer: unknown }
+  /** A message for the running turn. The runner's chunks say what came of it. */
+  | { type: 'steer'; turnId: string; message: Steer }
   | { type: 'expire'; turnId: string; questionId: string }
   /** Everything of this turn up to and with this frame is in the session's log. */
   | { type: 'ack'; turnId: string; seq: number }
@@ -67,6 +70,11 @@ const COMMANDS: Record<RunnerCommand['type'], (command: Loose) => boolean> = {
     typeof questionMs === 'number',
   stop: ({ turnId }) => isString(turnId),
   answer: ({ turnId, questionId }) => isString(turnId) && isString(questionId),
+  steer: ({ turnId, message }) =>
+    isString(turnId) &&
+    isObject(message) &&
+    [message.id, message.text].every(isString) &&
+    Array.isArray(message.attachments),
   expire: ({ turnId, questionId }) => isString(turnId) && isString(questionId),
   // Anything but a number would confirm frames that the session does not have.
   ack: ({ turnId, seq }) => isString(turnId) && isPlace(seq),

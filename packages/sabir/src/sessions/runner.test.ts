@@ -131,6 +131,30 @@ describe('a runner', () => {
     }
   });
 
+  it('gives its agent a message for the running turn once, and says what came of it', async () => {
+    const session = await startHandSession();
+    const taken: string[] = [];
+    const agent = scriptedAgent();
+    const steer = ({ text }: { text: string }) => taken.push(text) < 2;
+    startRunner(session.url, { ...agent, steer });
+    await session.greeted();
+    session.prompt('t1', 'question');
+    await session.until(() => session.chunksOf('t1').find(({ type }) => type === 'data-question'));
+    const message = (id: string) => ({ type: 'steer', id, text: id, attachments: [] }) as const;
+    session.send({ type: 'steer', turnId: 'another', message: message('m0') });
+    // A session sends again what it has sent before a drop.
+    for (const id of ['m1', 'm1', 'm2']) {
+      session.send({ type: 'steer', turnId: 't1', message: message(id) });
+    }
+    session.send({ type: 'answer', turnId: 't1', questionId: 'q1', answer: 'Yes' });
+    const chunks = await session.ended('t1');
+    expect(taken).toEqual(['m1', 'm2']);
+    expect(chunks.filter(({ type }) => /steering/.test(type))).toMatchObject([
+      { type: 'steering-message', id: 'm1', parts: [{ type: 'text', text: 'm1' }] },
+      { type: 'data-steering', data: { id: 'm2', status: 'refused' } },
+    ]);
+  });
+
   it('ends a turn that it cannot send in time, and answers the next', async () => {
     const agent: Agent = {
       name: 'flood',

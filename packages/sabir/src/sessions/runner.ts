@@ -6,6 +6,7 @@ import { toSafeLogger } from '../core/safe-logger.ts';
 import { afterThisTick, startTimer, type Timer } from '../core/timers.ts';
 import type { Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
+import { withoutContent } from '../core/without-content.ts';
 import {
   connect,
   type Socket,
@@ -163,6 +164,9 @@ export class Runner implements SocketListener {
         }
         break;
       }
+      case 'steer':
+        this.#steer(command);
+        break;
       case 'expire':
         if (this.#work?.turnId === command.turnId) this.#work.run.expire?.(command.questionId);
         break;
@@ -313,6 +317,17 @@ export class Runner implements SocketListener {
       questionMs,
     );
     this.#work = { turnId, run };
+  }
+
+  #steer({ turnId, message }: Extract<RunnerCommand, { type: 'steer' }>): void {
+    if (this.#work?.turnId !== turnId) return;
+    const doing = (async () => this.#work?.run.steer?.(message))();
+    doing.catch((error: unknown) =>
+      this.#options.logger?.error?.('the agent failed to take a message', {
+        turnId,
+        error: withoutContent(error),
+      }),
+    );
   }
 
   #stop(turnId: string): void {

@@ -1,4 +1,5 @@
 import type { Chunk } from '../core/chunks.ts';
+import { toDecision } from '../core/decision.ts';
 import type { Agent, AgentPrompt, LooseDelta } from '../turns/agent.ts';
 
 export type ScriptedAgentOptions = {
@@ -33,6 +34,7 @@ const SCRIPTS: [RegExp, Script][] = [
   [/\b(cast off|ask|permission|approve)\b/i, askToCastOff],
   [/\b(fail|error|storm)\b/i, runAground],
   [/\b(long|story|log ?book|slow)\b/i, tellLogbook],
+  [/\b(prices?|compare)\b/i, comparePrices],
   [/\b(berths?|tool|harbour|harbor)\b/i, lookForBerths],
 ];
 
@@ -40,7 +42,7 @@ async function* introduce({ text }: AgentPrompt, pace: Pace): Said {
   yield* think('Somebody new on the quay. Say what can be done here.', pace);
   yield* say(
     `You said: “${text.slice(0, 200)}”. I am the harbour pilot, and I follow a script. Ask me for a ` +
-      'free **berth** and I look it up with a tool; ask for the **logbook** and I talk for a while, so ' +
+      'free **berth** and I look it up with a tool; **compare** prices and I make a table; ask for the **logbook** and I talk for a while, so ' +
       'that you can reload, watch from a second window, or stop me; tell me to **cast off** and I ' +
       'ask for your permission first; mention a **storm** and something goes wrong.',
     pace,
@@ -65,6 +67,46 @@ async function* lookForBerths(_: AgentPrompt, pace: Pace): Said {
   yield* say(`There are two: **${free[0]}** and **${free[1]}**. The second is quieter.`, pace);
 }
 
+const PRICES = `Three berths are free this week, for a boat of **12 m**:
+
+| berth | per night | depth | good for |
+| --- | ---: | ---: | --- |
+| Dockyard Creek 7 | €48 | 4.2 m | the old town, on foot |
+| Kalkara 2 | €39 | 3.1 m | a quiet night |
+| Msida 114 | €31 | 2.6 m | a longer stay, with water and power |
+
+The harbour office adds *VAT* to each night. To compare them yourself:
+
+\`\`\`ts
+const VAT = 1.18;
+
+/** What a stay costs, in euros. */
+export function costOf(perNight: number, nights: number): number {
+  return Math.round(perNight * nights * VAT);
+}
+
+console.log(costOf(39, 3)); // 138
+\`\`\`
+
+I would take **Kalkara 2**: three nights cost €138.`;
+
+async function* comparePrices(_: AgentPrompt, pace: Pace): Said {
+  yield { type: 'start-step' };
+  yield* think('Prices change with the season. Ask for the current list.', pace);
+  const call = { toolCallId: 'prices', providerExecuted: true };
+  const input = { port: 'Valletta', length: 12 };
+  yield { type: 'tool-input-available', ...call, toolName: 'list_prices', input };
+  await pace(700);
+  const output = { 'Dockyard Creek 7': 48, 'Kalkara 2': 39, 'Msida 114': 31 };
+  yield { type: 'tool-output-available', ...call, output };
+  yield { type: 'finish-step' };
+  yield { type: 'start-step' };
+  for (const line of PRICES.split(/(?<=\n)/)) {
+    yield { type: 'text-delta', delta: line };
+    await pace(2 * WORD_MS);
+  }
+}
+
 async function* askToCastOff({ ask }: AgentPrompt, pace: Pace): Said {
   yield* say('The wind is fair and the tide is with us. ', pace);
   const call = { toolCallId: 'cast-off', providerExecuted: true };
@@ -78,7 +120,7 @@ async function* askToCastOff({ ask }: AgentPrompt, pace: Pace): Said {
   if (answer.status === 'expired') {
     yield { type: 'tool-output-error', ...call, errorText: 'Nobody answered in time.' };
     yield* say('Nobody answered, so we stay.', pace);
-  } else if (answer.answer === 'Cast off' || answer.answer === true) {
+  } else if (answer.answer === 'Cast off' || toDecision(answer.answer).approved) {
     await pace(400);
     yield { type: 'tool-output-available', ...call, output: 'Lines are in.' };
     yield* say('We are under way. Fair winds!', pace);

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { createSessionRig, type SessionRig, settled } from '../../test/session-rig.ts';
+import type { Steer } from '../turns/log.ts';
 
 const ASK = { type: 'prompt', content: 'Hi', promptId: 'p1', turnId: 't1' };
 
@@ -118,6 +119,23 @@ describe('questions', () => {
     await settled();
     expect(ann.last('error')).toMatchObject({ code: 'question-expired' });
     expect(await rig.session.openQuestions()).toEqual([]);
+  });
+
+  it('and messages for the turn reach the runner when it comes back, also after a restart', async () => {
+    const rig = createSessionRig();
+    const { runner, turnId } = await ask(rig);
+    runner.drop();
+    const message: Steer = { type: 'steer', id: 'm1', text: 'More!', attachments: [] };
+    const { running, log } = rig.session;
+    expect(await log.command(running?.turnId as string, message)).toBe(true);
+    await settled();
+    const steer = { type: 'steer', turnId, message };
+    const back = rig.runner('r1', { turnId, known: [turnId] });
+    expect(back.of('steer')).toEqual([steer]);
+    rig.restart();
+    const again = rig.runner('r1', { turnId, known: [turnId] });
+    await settled();
+    expect(again.of('steer')).toEqual([steer]);
   });
 
   it('that were answered while the runner was away reach it when it comes back, also after a restart', async () => {

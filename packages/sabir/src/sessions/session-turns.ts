@@ -5,7 +5,7 @@ import {
   SERVER_RESTARTED,
   SHUTTING_DOWN,
 } from '../core/errors.ts';
-import type { Logger } from '../core/translator.ts';
+import type { Channel, Logger } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { closingsOf } from '../turns/closings.ts';
 import type { OrphanedTurn, TurnInfo, TurnLog, TurnWriter } from '../turns/log.ts';
@@ -19,7 +19,7 @@ import { type Guard, nameOf } from './guard.ts';
 import { limitWriter } from './limited-writer.ts';
 import type { Clock, SessionLimits, SessionNotice, SessionTiming } from './options.ts';
 import { authorOf, createPromptQueue, type QueuedPrompt } from './prompt-queue.ts';
-import { toUserMessage } from './records.ts';
+import { isSameChannel, toUserMessage } from './records.ts';
 import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
 import { createStoredTurns } from './stored-turns.ts';
 
@@ -114,6 +114,12 @@ export class SessionTurns {
     return begun.promise;
   }
 
+  /** Nothing of this channel runs or waits, and all that has ended is stored. */
+  isQuietIn(channel: Channel): boolean {
+    const prompts = [...(this.#current ? [this.#current.prompt] : []), ...this.queue.list()];
+    return this.#unstored.length === 0 && !prompts.some((one) => isSameChannel(one, channel));
+  }
+
   add(prompt: StoredPrompt, user: User): void {
     const queued = this.queue.add(prompt, user);
     this.#isBusy = true;
@@ -127,11 +133,16 @@ export class SessionTurns {
     const { storage, clock, notify } = this.#options;
     const { promptId, turnId } = queued;
     const changes = { status: 'ended', outcome: 'withdrawn', endedAt: clock.now() } as const;
-    storage.updatePrompt(promptId, changes);
+    const restored = storage.replacedMessages(promptId);
+    storage.transaction(() => {
+      storage.updatePrompt(promptId, changes);
+      storage.restoreMessages(promptId);
+    });
     this.queue.remove(queued);
     this.#settleBegun(turnId, false);
     this.#stopWaiting();
     notify({ type: 'withdrawn', prompt: queued });
+    if (restored.length > 0) notify({ type: 'restored', prompt: queued, messages: restored });
     this.next();
   }
 

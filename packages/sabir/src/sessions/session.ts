@@ -14,20 +14,24 @@ import {
   SabirError,
   SESSION_FULL,
   SHUTTING_DOWN,
+  STILL_ANSWERED,
 } from '../core/errors.ts';
 import { createId } from '../core/id.ts';
 import { isAtLeast, mayAnswer, type Role } from '../core/roles.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
+import { toSteeringChunk } from '../core/steering.ts';
 import type { Channel } from '../core/translator.ts';
 import type { SessionEvent } from '../turns/agent.ts';
-import type { OrphanedTurn, TurnInfo, TurnLog } from '../turns/log.ts';
+import type { OrphanedTurn, Steer, TurnInfo, TurnLog } from '../turns/log.ts';
 import { hasExpired } from '../turns/question.ts';
 import type { AskedQuestion } from '../turns/turn-progress.ts';
 import type { Attachment, User } from '../turns/upstream.ts';
 import { createAgentHosts } from './agent-hosts.ts';
 import { systemClock } from './clock.ts';
+import { isLargerThan } from './event-size.ts';
 import { createGuard } from './guard.ts';
 import { createLocalHost, type LocalHost } from './local-host.ts';
+import { toNewPrompt } from './new-prompt.ts';
 import {
   DEFAULT_LIMITS,
   DEFAULT_TIMING,
@@ -39,9 +43,10 @@ import {
 } from './options.ts';
 import { createPeople } from './people.ts';
 import { channelKeyOf, isSameChannel, sessionKeyOf } from './records.ts';
+import { findReplacement, type Naming } from './replacing.ts';
 import { createRunnerHost } from './runner-host.ts';
 import { SessionTurns } from './session-turns.ts';
-import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
+import type { PromptInfo, SessionStorage } from './storage.ts';
 
 export const DEFAULT_CHANNEL: Channel = { channelType: 'web', channelId: 'default' };
 
@@ -53,20 +58,21 @@ export type Member = {
   channel?: Channel;
 };
 
-export type PromptRequest = Partial<Channel> & {
-  /** The id of the user's message. The same one sent again is not asked again. @default a new id */
-  promptId?: string;
-  /** @default a new id */
-  turnId?: string;
-  /** The id of the answer's message. @default a new id */
-  messageId?: string;
-  text: string;
-  attachments?: Attachment[];
-  body?: Record<string, unknown>;
-  traceparent?: string;
-  /** What the request takes, for the limits. */
-  bytes: number;
-};
+export type PromptRequest = Partial<Channel> &
+  Naming & {
+    /** The same one sent again is not asked again. @default a new id */
+    promptId?: string;
+    /** @default a new id */
+    turnId?: string;
+    /** The id of the answer's message. @default a new id */
+    messageId?: string;
+    text: string;
+    attachments?: Attachment[];
+    body?: Record<string, unknown>;
+    traceparent?: string;
+    /** What the request takes, for the limits. */
+    bytes: number;
+  };
 
 /** What was done, for an audit: undefined where nothing was. */
 export type Done = Pick<AuditEvent, 'turnId' | 'questionId' | 'approved'>;
@@ -77,6 +83,8 @@ const REFUSALS: Partial<Record<keyof SessionLimits, ErrorKind>> = {
   sessionBytes: SESSION_FULL,
   channels: SESSION_FULL,
 };
+/** How long a request waits for a turn that ends just now. */
+const SETTLE_MS = 1_000;
 /** A question of one of so many turns that ended last gets an answer that says so. */
 const MOST_RECENT = 16;
 
@@ -221,17 +229,26 @@ export class Session {
     return this.#turns.whenBegun(prompt);
   }
 
+  /** Resolves when nothing of this channel runs or waits, or after a moment: the end of a turn is seen before it is stored. */
+  async settle(channel: Channel): Promise<void> {
+    if (this.#turns.isQuietIn(channel)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const unsubscribe = this.subscribe(() => {
+      if (this.#isClosed || this.#turns.isQuietIn(channel)) resolve();
+    });
+    const callOff = this.#clock.after(SETTLE_MS, resolve);
+    await promise;
+    unsubscribe();
+    callOff();
+  }
+
   /** Accepts a prompt, or finds the one that was accepted before. Throws a `SabirError` where it is refused. */
   prompt(request: PromptRequest, { user, role }: Member): { prompt: PromptInfo; isNew: boolean } {
     checkMayWrite(role);
     const { storage, log } = this;
     const { promptId = createId() } = request;
     const known = storage.promptInfo('promptId', promptId);
-    // An answer's message has an id as well: there is one message of each.
-    const isTaken = known
-      ? known.authorId !== user.id
-      : storage.promptInfo('messageId', promptId) !== undefined;
-    if (isTaken) throw new SabirError(PROMPT_TAKEN);
+    if (known && known.authorId !== user.id) throw new SabirError(PROMPT_TAKEN);
     if (known) return { prompt: known, isNew: false };
     if (this.#isDraining || this.#isClosed) throw new SabirError(SHUTTING_DOWN);
     const channel = channelOf(request);
@@ -240,31 +257,23 @@ export class Session {
       this.#options.onLimit?.(exceeded);
       throw new SabirError(REFUSALS[exceeded] ?? QUEUE_FULL);
     }
-    const { text, attachments = [], body = {}, traceparent, messageId = createId() } = request;
+    const replacement = findReplacement(storage, request, channel, { user, role });
+    if (replacement && !this.#turns.isQuietIn(channel)) throw new SabirError(STILL_ANSWERED);
     const { turnId = log.createTurnId(sessionKeyOf(this.sessionId), channelKeyOf(channel)) } =
       request;
-    const isMessageTaken =
-      messageId === promptId ||
-      (['messageId', 'promptId'] as const).some((key) => storage.promptInfo(key, messageId));
-    const prompt: StoredPrompt = {
-      promptId,
-      turnId,
-      messageId: isMessageTaken ? createId() : messageId,
-      status: 'queued',
-      text,
-      attachments,
-      body,
-      ...(traceparent !== undefined && { traceparent }),
-      authorId: user.id,
-      ...(typeof user.name === 'string' && { authorName: user.name }),
-      askedAt: this.#clock.now(),
-      ...channel,
-    };
+    const asked = { ...request, promptId, turnId };
+    const askedAt = this.#clock.now();
+    const prompt = toNewPrompt({ storage, request: asked, channel, user, replacement, askedAt });
     const isFirst = storage.bytes() === 0;
     storage.transaction(() => {
       if (!storage.addPrompt(prompt)) throw new SabirError(PROMPT_TAKEN);
+      const [question] = replacement?.messages ?? [];
+      if (question) storage.replaceMessages(question.id, promptId);
       if (isFirst) this.people.remember();
     });
+    if (replacement) {
+      this.#notify({ type: 'replaced', prompt, messages: replacement.messages });
+    }
     this.#turns.add(prompt, user);
     return { prompt: this.queue.find(promptId) ?? this.running ?? prompt, isNew: true };
   }
@@ -337,6 +346,17 @@ export class Session {
     if (!isTaken) throw new SabirError(QUESTION_ANSWERED);
     const { approved } = toDecision(answer);
     return { questionId, turnId, ...(question.toolCallId !== undefined && { approved }) };
+  }
+
+  /**
+   * Gives a message to the turn of a prompt; the log tells whether the agent takes it. False where the turn has ended, has
+   * this message already, or could not hold it.
+   */
+  async steer(prompt: PromptInfo, message: Steer, { role }: Member): Promise<boolean> {
+    checkMayWrite(role);
+    if (isLargerThan(this.limits.eventBytes, toSteeringChunk(message))) return false;
+    await this.#turns.whenBegun(prompt);
+    return this.log.command(prompt.turnId, message);
   }
 
   async #findQuestion(questionId: string, { channel }: Member, ofTurn?: PromptInfo) {

@@ -1,3 +1,4 @@
+import type { Trigger } from '../core/chat-request.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Role } from '../core/roles.ts';
@@ -13,14 +14,21 @@ export type StoredMessage = UIMessage &
     createdAt: number;
     authorId?: string;
     authorName?: string;
-    /** Of an answer: the message it answers. */
+    /** The prompt that it asks or answers. */
     promptId?: string;
   };
 
 /** A prompt, from when the session accepted it to long after it was answered, without its text and files. */
 export type PromptInfo = Channel & {
-  /** The id of the user's message. */
   promptId: string;
+  /** The id of the user's message. @default the `promptId` */
+  userMessageId?: string;
+  /** @default 'submit-message' */
+  trigger?: Trigger;
+  /** The message that this prompt regenerates or edits. It and those behind it are replaced. */
+  replaces?: string;
+  /** Who wrote the user's message, where another person has asked to regenerate its answer. */
+  writtenBy?: { id: string; name?: string };
   turnId: string;
   /** The id of the answer's message. */
   messageId: string;
@@ -69,6 +77,8 @@ type LatestMessages = {
   channel?: Channel;
   /** Only those before this message. */
   before?: string;
+  /** Only this message and those behind it. */
+  from?: string;
   /** How many at most. @default all */
   limit?: number;
   /** What they may come to, as JSON in UTF-8: the first that does not fit ends the list. */
@@ -89,6 +99,7 @@ type LatestMessages = {
  *   first saved;
  * - MUST refuse a message whose id is there already, and a prompt of which any id is, with false,
  *   changing nothing;
+ * - MUST leave replaced messages out of `messages` and `message`, and let their ids be used again;
  * - MUST keep sessions apart: the same ids in two of them are two things.
  *
  * `test/session-storage-conformance.ts` checks all of it.
@@ -100,7 +111,18 @@ export interface SessionStorage {
   addMessage(message: StoredMessage): boolean;
   /** The latest, the oldest of them first. What is left out MUST NOT be loaded. */
   messages(options?: LatestMessages): StoredMessage[];
-  /** Those with messages, in the order of their first. */
+  /** MUST be one of `messages`. */
+  message(id: string): StoredMessage | undefined;
+  /**
+   * Takes this message and those of its channel behind it out of the conversation. They stay in storage, marked with the
+   * prompt that replaces them.
+   */
+  replaceMessages(from: string, promptId: string): void;
+  /** What this prompt has replaced, the oldest first. */
+  replacedMessages(promptId: string): StoredMessage[];
+  /** Puts what this prompt has replaced back to where it was, except for a message whose id is used again. Of several with one id: the first. */
+  restoreMessages(promptId: string): void;
+  /** Those with messages, replaced ones included, in the order of their first. */
   channels(): Channel[];
 
   /** False if one of its ids is there. */

@@ -12,6 +12,7 @@ import {
   toStoredAnswer,
   toUIMessage,
   toUserMessage,
+  userMessageIdOf,
 } from './records.ts';
 import type { PromptInfo, SessionStorage, StoredPrompt } from './storage.ts';
 
@@ -34,10 +35,10 @@ export function createStoredTurns(options: StoredTurnsOptions) {
 
   /** What was said in the channel, the prompt last, as far as it fits. */
   function historyOf(prompt: StoredPrompt, { historyMessages, historyBytes }: typeof PROMPT_ALONE) {
-    const { promptId, channelType, channelId } = prompt;
+    const { channelType, channelId } = prompt;
     const before = storage.messages({
       channel: { channelType, channelId },
-      before: promptId,
+      before: userMessageIdOf(prompt),
       limit: historyMessages,
       maxBytes: historyBytes,
     });
@@ -57,6 +58,7 @@ export function createStoredTurns(options: StoredTurnsOptions) {
     },
     toPrompt(info: PromptInfo, user: User, needsHistory: boolean): Prompt {
       const { promptId, turnId, messageId, channelType, channelId, traceparent } = info;
+      const { trigger, replaces } = info;
       const prompt = storage.prompt(promptId) as StoredPrompt;
       const { text, attachments, body } = prompt;
       const channel: Channel = { channelType, channelId };
@@ -74,6 +76,8 @@ export function createStoredTurns(options: StoredTurnsOptions) {
         body,
         channel,
         messages: historyOf(prompt, needsHistory ? limits : PROMPT_ALONE),
+        ...(trigger && { trigger }),
+        ...(replaces !== undefined && { replaces }),
         ...(traceparent !== undefined && { traceparent }),
         ...(errorText && { errorText }),
       };

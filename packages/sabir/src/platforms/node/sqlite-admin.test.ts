@@ -65,6 +65,29 @@ async function addTurn(store: SessionStore, sessionId: string, promptId: string,
 }
 
 describe('an operator of a file of sessions', () => {
+  it('deletes a person’s words also where another person has regenerated their answer', () => {
+    const file = newFile();
+    const store = open(file);
+    const session = store.open('s');
+    const writtenBy = { id: 'ann' };
+    session.addPrompt(prompt('p1', { authorId: 'ann', status: 'ended' }));
+    session.addMessage(message('u', { authorId: 'ann', promptId: 'p1' }));
+    session.addMessage(message('m-p1', { role: 'assistant', promptId: 'p1' }));
+    session.replaceMessages('u', 'p2');
+    session.addPrompt(prompt('p2', { authorId: 'olga', writtenBy, status: 'ended' }));
+    session.addMessage(message('u', { authorId: 'ann', promptId: 'p2' }));
+    session.addMessage(message('m-p2', { role: 'assistant', promptId: 'p2' }));
+    session.addPrompt(prompt('p3', { authorId: 'olga', status: 'ended' }));
+    session.addMessage(message('v', { authorId: 'olga', promptId: 'p3' }));
+    store.close();
+    administer(file, (admin) => admin.deleteUser('ann', false));
+    const left = open(file).open('s');
+    expect(left.messages()).toEqual([message('v', { authorId: 'olga', promptId: 'p3' })]);
+    expect(left.replacedMessages('p2')).toEqual([]);
+    expect([left.prompt('p1'), left.prompt('p2')]).toEqual([undefined, undefined]);
+    expect(left.prompt('p3')).toBeDefined();
+  });
+
   it('sees what a session takes: its messages, its prompts and the chunks of its turns', async () => {
     const file = newFile();
     let time = 0;

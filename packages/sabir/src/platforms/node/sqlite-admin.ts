@@ -22,8 +22,9 @@ const SESSIONS = `SELECT id, updated_at,
   (SELECT count(*) FROM messages WHERE session = sessions.id) AS messages
   FROM sessions ORDER BY updated_at DESC`;
 
-/** That this person asked, as a condition on a row of `prompts`. */
-const ASKED = `json_extract(prompts.info, '$.authorId') IS :user`;
+/** That this person asked, or wrote the message that was asked again, as a condition on a row of `prompts`. */
+const ASKED = `(json_extract(prompts.info, '$.authorId') IS :user
+  OR json_extract(prompts.info, '$.writtenBy.id') IS :user)`;
 
 /**
  * A session in which only this person has prompted is deleted as a whole. Of other

@@ -168,7 +168,9 @@ describe('a session whose process is killed at any moment', () => {
       const turn = await store.log.get(turnId);
       const messages = session.messages();
       const asked = messages.filter(({ id }) => id === promptId);
-      const answers = messages.filter((one) => one.promptId === promptId);
+      const answers = messages.filter(
+        (one) => one.role === 'assistant' && one.promptId === promptId,
+      );
       states.push(`${status}, turn ${turn ? turn.status : 'not begun'}`);
       if (about.some(({ what }) => what === 'ended')) expect(status).toBe('ended');
       expect(asked).toHaveLength(status === 'queued' ? 0 : 1);
@@ -207,5 +209,42 @@ describe('a session whose process is killed at any moment', () => {
       'running, turn queued',
       'running, turn running',
     ]);
+  });
+
+  it('has replaced a message with its prompt accepted, or neither, and goes on from there', async () => {
+    const file = newFile();
+    const store = open(file);
+    const sessions = createSessions({ store, agent: () => createAgent() });
+    const { session } = sessions.hold('s');
+    const isIdle = () => vi.waitFor(() => expect(session.isIdle).toBe(true), 5_000);
+    const asked = { text: 'first', userMessageId: 'u', bytes: 100 };
+    session.prompt({ ...asked, promptId: 'p1' }, member);
+    await isIdle();
+    const before = session.storage.messages();
+    const { acknowledge, stop } = copyAtEveryChange<'accepted'>(file);
+    session.prompt({ ...asked, promptId: 'p2', replaces: 'u', text: 'second' }, member);
+    acknowledge('accepted');
+    await isIdle();
+    const copies = stop();
+    await sessions.close();
+    const seen = new Set<number>();
+    for (const { file: left, acknowledged } of copies) {
+      const copy = open(left);
+      const kept = copy.open('s');
+      const isAccepted = kept.prompt('p2') !== undefined;
+      if (acknowledged.includes('accepted')) expect(isAccepted).toBe(true);
+      expect(kept.replacedMessages('p2')).toEqual(isAccepted ? before : []);
+      if (!isAccepted) expect(kept.messages()).toEqual(before);
+      const next = createSessions({ store: copy, agent: () => createAgent() });
+      next.recover();
+      await vi.waitFor(() => expect(copy.unfinished()).toEqual([]), 5_000);
+      const [question, answer, ...others] = kept.messages();
+      expect(question).toMatchObject({ id: 'u', promptId: isAccepted ? 'p2' : 'p1' });
+      expect([answer?.role, others]).toEqual(['assistant', []]);
+      seen.add(isAccepted ? kept.replacedMessages('p2').length : 0);
+      await next.close();
+      copy.close();
+    }
+    expect(seen).toContain(2);
   });
 });

@@ -2,7 +2,7 @@ import { accessSync, chmodSync, constants, existsSync, mkdirSync, writeFileSync 
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import type { SqlDatabase } from '../../turns/sqlite-journal.ts';
-import { SCHEMA_VERSION, SQL, TABLES } from './sqlite-schema.ts';
+import { MIGRATIONS, SCHEMA_VERSION, SQL, TABLES } from './sqlite-schema.ts';
 
 export type SqliteOptions = {
   /** Made if it is not there, and its folder too. `:memory:` keeps nothing. */
@@ -17,13 +17,23 @@ export type SqliteOptions = {
   lockTimeoutMs?: number;
 };
 
-/** What a file holds: its mark and version in the file's head, and what makes its tables. */
-type Contents = { applicationId: number; version: number; tables: string };
+/** What a file holds: its mark and version in the file's head, what makes its tables, and what brings older ones up to date. */
+type Contents = {
+  applicationId: number;
+  version: number;
+  tables: string;
+  migrations: Readonly<Record<number, string>>;
+};
 
 const OWNER_ONLY = 0o600;
 /** In the head of our files, so that no other program's are taken for them: "Sabr" and "Sabt". */
-const SESSIONS: Contents = { applicationId: 0x53616272, version: SCHEMA_VERSION, tables: TABLES };
-const TURNS: Contents = { applicationId: 0x53616274, version: 0, tables: '' };
+const SESSIONS: Contents = {
+  applicationId: 0x53616272,
+  version: SCHEMA_VERSION,
+  tables: TABLES,
+  migrations: MIGRATIONS,
+};
+const TURNS: Contents = { applicationId: 0x53616274, version: 0, tables: '', migrations: {} };
 
 export function openSessionDatabase(options: SqliteOptions): DatabaseSync {
   return openDatabase(options, SESSIONS);
@@ -48,10 +58,10 @@ function openDatabase(options: SqliteOptions, contents: Contents): DatabaseSync 
     if (file !== ':memory:') prepareFolder(file);
     database = new DatabaseSync(file, { timeout: lockTimeoutMs });
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    const isNew = checkContents(database, file, contents);
+    const found = checkContents(database, file, contents);
     database.exec('PRAGMA journal_mode = WAL');
     database.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`);
-    takeLock(database, isNew ? contents : undefined);
+    takeLock(database, found, contents);
     if (file !== ':memory:') tighten(file);
     return database;
   } catch (error) {
@@ -82,17 +92,17 @@ function tighten(file: string): void {
   }
 }
 
-/** Looks before anything is written: a file of another program stays as it was. True if the file is empty. */
+/** Looks before anything is written: a file of another program stays as it was. Gives the file's version; none if it is empty. */
 function checkContents(
   database: DatabaseSync,
   file: string,
-  { applicationId, version: known }: Contents,
-): boolean {
+  { applicationId, version: known, migrations }: Contents,
+): number | undefined {
   const read = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
   const version = read('PRAGMA user_version');
   const application = read('PRAGMA application_id');
   const isEmpty = read('SELECT count(*) FROM sqlite_schema') === 0 && version === 0;
-  if (isEmpty && application === 0) return true;
+  if (isEmpty && application === 0) return undefined;
   if (application !== applicationId) {
     throw failure('not-ours', `${file} is another database. Choose another file.`);
   }
@@ -103,30 +113,31 @@ function checkContents(
         'Update, or choose another file.',
     );
   }
-  if (version < known) {
+  const oldest = Math.min(known, ...Object.keys(migrations).map(Number));
+  if (version < oldest) {
     throw failure(
       'older-schema',
-      `${file} was written by an older version (schema ${version}; this one reads ${known} only). ` +
-        'Keep that file with the version that wrote it, and choose another file.',
+      `${file} was written by an older version (schema ${version}; this one reads ${oldest} to ` +
+        `${known}). Keep that file with the version that wrote it, and choose another file.`,
     );
   }
-  return false;
+  return version;
 }
 
 /** The exclusive lock is taken with the first write, so that there is always one. */
-function takeLock(database: DatabaseSync, contents: Contents | undefined): void {
+function takeLock(
+  database: DatabaseSync,
+  found: number | undefined,
+  { tables, applicationId, version, migrations }: Contents,
+): void {
   database.exec('BEGIN EXCLUSIVE');
-  if (contents) {
-    const { tables, applicationId, version } = contents;
+  if (found === undefined) {
     database.exec(tables);
     database.exec(`PRAGMA application_id = ${applicationId}`);
-    database.exec(`PRAGMA user_version = ${version}`);
-  } else database.exec(`PRAGMA user_version = ${Number(readUserVersion(database))}`);
+  }
+  for (let from = found ?? version; from < version; from++) database.exec(migrations[from] ?? '');
+  database.exec(`PRAGMA user_version = ${version}`);
   database.exec('COMMIT');
-}
-
-function readUserVersion(database: DatabaseSync): unknown {
-  return Object.values(database.prepare('PRAGMA user_version').get() ?? {})[0];
 }
 
 /** The primary result codes of SQLite that somebody can do something about. */

@@ -8,7 +8,45 @@
  */
 
 /** Files of versions 1 and 2 kept turns as V2 events, which this version does not read. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
+
+/** The messages of a session. An id is unique among those that are not replaced. */
+const MESSAGES = `
+  CREATE TABLE messages (
+    position INTEGER PRIMARY KEY,
+    session ANY NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    id ANY NOT NULL,
+    channel_type ANY NOT NULL,
+    channel_id ANY NOT NULL,
+    message TEXT NOT NULL,
+    -- The prompt that replaces it.
+    replaced_by ANY
+  ) STRICT;
+`;
+
+const MESSAGE_INDEXES = `
+  CREATE UNIQUE INDEX messages_by_id ON messages (session, id) WHERE replaced_by IS NULL;
+  CREATE INDEX messages_of_session ON messages (session);
+  CREATE INDEX messages_of_channel ON messages (session, channel_type, channel_id);
+  CREATE INDEX messages_replaced ON messages (session, replaced_by) WHERE replaced_by IS NOT NULL;
+
+  CREATE TRIGGER messages_counted AFTER INSERT ON messages BEGIN
+    UPDATE sessions SET bytes = bytes + octet_length(NEW.message) WHERE id = NEW.session; END;
+`;
+
+/**
+ * By the version that a file has: what makes the next version of it. SQLite cannot drop a constraint (in version 3 an id
+ * was unique among all messages of a session), so the table is made anew. Its indexes and its trigger go with the old one.
+ */
+export const MIGRATIONS: Readonly<Record<number, string>> = {
+  3: `
+    ALTER TABLE messages RENAME TO messages_3;
+    ${MESSAGES}
+    INSERT INTO messages SELECT position, session, id, channel_type, channel_id, message, NULL
+      FROM messages_3;
+    DROP TABLE messages_3;
+    ${MESSAGE_INDEXES}`,
+};
 
 export const TABLES = `
   CREATE TABLE sessions (
@@ -18,18 +56,8 @@ export const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX sessions_by_time ON sessions (updated_at);
 
-  CREATE TABLE messages (
-    position INTEGER PRIMARY KEY,
-    session ANY NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    id ANY NOT NULL,
-    channel_type ANY NOT NULL,
-    channel_id ANY NOT NULL,
-    message TEXT NOT NULL,
-    UNIQUE (session, id)
-  ) STRICT;
-  CREATE INDEX messages_of_session ON messages (session);
-  CREATE INDEX messages_of_channel ON messages (session, channel_type, channel_id);
-
+  ${MESSAGES}
+  ${MESSAGE_INDEXES}
   CREATE TABLE prompts (
     position INTEGER PRIMARY KEY,
     session ANY NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -63,8 +91,6 @@ export const TABLES = `
   ) STRICT;
   CREATE INDEX participants_of_session ON participants (session);
 
-  CREATE TRIGGER messages_counted AFTER INSERT ON messages BEGIN
-    UPDATE sessions SET bytes = bytes + octet_length(NEW.message) WHERE id = NEW.session; END;
   -- As one object, info and content have a comma in place of a pair of braces.
   CREATE TRIGGER prompts_counted AFTER INSERT ON prompt_contents BEGIN
     UPDATE sessions SET bytes = bytes + octet_length(NEW.content) - 1 +
@@ -92,16 +118,29 @@ export const SQL = {
   touchSession: `INSERT INTO sessions (id, updated_at) VALUES (?, ?)
     ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at`,
 
-  hasMessage: 'SELECT 1 FROM messages WHERE session = ? AND id = ?',
   addMessage: `INSERT INTO messages (session, id, channel_type, channel_id, message)
     VALUES (?, ?, ?, ?, ?)`,
-  messagePosition: 'SELECT position FROM messages WHERE session = ? AND id = ?',
+  messageOfId: `SELECT position, channel_type, channel_id, message FROM messages
+    WHERE session = ? AND id = ? AND replaced_by IS NULL`,
+  messagePosition: `SELECT position FROM messages
+    WHERE session = ? AND id = ? AND replaced_by IS NULL`,
   messageSizes: `SELECT position, octet_length(message) AS bytes FROM messages
-    WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?`,
-  messageSizesOfChannel: `SELECT position, octet_length(message) AS bytes FROM messages
-    WHERE session = ? AND channel_type = ? AND channel_id = ? AND position < ?
+    WHERE session = ? AND position < ? AND position >= ? AND replaced_by IS NULL
     ORDER BY position DESC LIMIT ?`,
+  messageSizesOfChannel: `SELECT position, octet_length(message) AS bytes FROM messages
+    WHERE session = ? AND channel_type = ? AND channel_id = ? AND position < ? AND position >= ?
+    AND replaced_by IS NULL ORDER BY position DESC LIMIT ?`,
   message: 'SELECT message FROM messages WHERE position = ?',
+  replaceMessages: `UPDATE messages SET replaced_by = ?
+    WHERE session = ? AND channel_type = ? AND channel_id = ? AND position >= ?
+    AND replaced_by IS NULL`,
+  replacedMessages: `SELECT message FROM messages WHERE session = ? AND replaced_by = ?
+    ORDER BY position`,
+  restoreMessages: `UPDATE messages SET replaced_by = NULL WHERE position IN (
+      SELECT min(position) FROM messages AS kept WHERE session = ?1 AND replaced_by = ?2
+      AND NOT EXISTS (SELECT 1 FROM messages AS used
+        WHERE used.session = ?1 AND used.id = kept.id AND used.replaced_by IS NULL)
+      GROUP BY id)`,
   channels: `SELECT channel_type, channel_id FROM messages WHERE session = ?
     GROUP BY channel_type, channel_id ORDER BY min(position)`,
 

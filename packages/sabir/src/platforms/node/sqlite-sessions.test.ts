@@ -19,6 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { describeSessionStore } from '../../../test/session-storage-conformance.ts';
 import { idsOf, message, participant, prompt } from '../../../test/session-storage-helpers.ts';
+import { TABLES_3 } from '../../../test/sqlite-schema-3.ts';
 import { openSessionDatabase } from './sqlite-database.ts';
 import { SCHEMA_VERSION, SQL, TABLES } from './sqlite-schema.ts';
 import { type SqliteSessionStoreOptions, sqliteSessionStore } from './sqlite-sessions.ts';
@@ -112,6 +113,45 @@ describe('a process that is killed', () => {
   });
 });
 
+describe('a file of schema 3', () => {
+  it('is brought up to date with all that is in it, and only once', () => {
+    const file = newFile();
+    const kept = ['a', 'b', 'c'].map((id) => message(id));
+    inspect(file, (database) => {
+      database.exec(TABLES_3);
+      database.exec(`PRAGMA application_id = ${0x53616272}; PRAGMA user_version = 3`);
+      database.exec("INSERT INTO sessions (id, updated_at) VALUES ('s', 1)");
+      const add = database.prepare(`INSERT INTO messages
+        (session, id, channel_type, channel_id, message) VALUES ('s', ?, 'web', 'default', ?)`);
+      for (const one of kept) add.run(one.id, JSON.stringify(one));
+    });
+    const bytesOf = () =>
+      inspect(file, (database) => database.prepare('SELECT bytes FROM sessions').get()?.bytes);
+    const before = bytesOf();
+    for (let times = 0; times < 2; times++) {
+      const store = open(file);
+      expect(store.open('s').messages()).toEqual(kept);
+      expect(store.open('s').addMessage(message('c'))).toBe(false);
+      store.close();
+      expect(bytesOf()).toBe(before);
+    }
+    const store = open(file);
+    store.open('s').replaceMessages('b', 'p');
+    expect(store.open('s').addMessage(message('b'))).toBe(true);
+    expect(idsOf(store.open('s').messages())).toEqual(['a', 'b']);
+    expect(store.open('s').bytes()).toBeGreaterThan(Number(before));
+    store.close();
+    const schema = (database: DatabaseSync) =>
+      database
+        .prepare(`SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'turn%'
+        AND name NOT LIKE 'sqlite_%' ORDER BY name`)
+        .all();
+    const fresh = newFile();
+    open(fresh).close();
+    expect(inspect(file, schema)).toEqual(inspect(fresh, schema));
+  });
+});
+
 describe('a second opener', () => {
   it('of another process is told that the file is in use, until the first is gone', async () => {
     const file = newFile();
@@ -145,8 +185,8 @@ describe('a file that cannot be used', () => {
     chmodSync(file, 0o644);
     const before = readFileSync(file);
     expect(() => open(file)).toThrow(
-      `${file} was written by an older version (schema ${version}; this one reads ` +
-        `${SCHEMA_VERSION} only). Keep that file with the version that wrote it, and choose another file.`,
+      `${file} was written by an older version (schema ${version}; this one reads 3 to ` +
+        `${SCHEMA_VERSION}). Keep that file with the version that wrote it, and choose another file.`,
     );
     expect(() => open(file)).toThrow(expect.objectContaining({ code: 'older-schema' }));
     expect(readFileSync(file).equals(before)).toBe(true);

@@ -27,6 +27,9 @@ export type SqliteSessionStoreOptions = SqliteOptions & {
   turns?: LocalTurnLogOptions;
 };
 
+/** Behind every message. */
+const LAST = Number.MAX_SAFE_INTEGER;
+
 type Transaction = SessionStorage['transaction'];
 
 /**
@@ -88,15 +91,16 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
   const touch = () => queries.touchSession.run(sessionId, now());
   const hold = () => queries.holdSession.run(sessionId, now());
 
-  function positionOf(messageId: string | undefined): number {
-    if (messageId === undefined) return Number.MAX_SAFE_INTEGER;
-    return Number(queries.messagePosition.first(sessionId, messageId)?.position ?? 0);
+  function positionOf(messageId: string): number | undefined {
+    const row = queries.messagePosition.first(sessionId, messageId);
+    return row && Number(row.position);
   }
 
-  function sizesOf(channel: Channel | undefined, before: number, limit: number) {
-    if (!channel) return queries.messageSizes.each(sessionId, before, limit);
+  function sizesOf(channel: Channel | undefined, before: number, from: number, limit: number) {
+    const range = [before, from, limit] as const;
+    if (!channel) return queries.messageSizes.each(sessionId, ...range);
     const { channelType, channelId } = channel;
-    return queries.messageSizesOfChannel.each(sessionId, channelType, channelId, before, limit);
+    return queries.messageSizesOfChannel.each(sessionId, channelType, channelId, ...range);
   }
 
   return {
@@ -104,7 +108,7 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
 
     addMessage(message) {
       const json = JSON.stringify(message);
-      if (queries.hasMessage.first(sessionId, message.id)) return false;
+      if (positionOf(message.id) !== undefined) return false;
       const { id, channelType, channelId } = message;
       transaction(() => {
         touch();
@@ -112,15 +116,34 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
       });
       return true;
     },
-    messages({ channel, before, limit, maxBytes = Infinity } = {}) {
+    messages({ channel, before, from, limit, maxBytes = Infinity } = {}) {
+      const end = before === undefined ? LAST : (positionOf(before) ?? 0);
+      const start = from === undefined ? 0 : (positionOf(from) ?? LAST);
       const positions: number[] = [];
       let bytes = 0;
-      for (const row of sizesOf(channel, positionOf(before), toCount(limit))) {
+      for (const row of sizesOf(channel, end, start, toCount(limit))) {
         bytes += Number(row.bytes);
         if (bytes > maxBytes) break;
         positions.push(Number(row.position));
       }
       return positions.reverse().map((at) => parse(queries.message.first(at)?.message));
+    },
+    message: (id) => parseFound(queries.messageOfId.first(sessionId, id)?.message),
+    replaceMessages(from, promptId) {
+      const row = queries.messageOfId.first(sessionId, from);
+      if (!row) return;
+      const channel = [toText(row.channel_type), toText(row.channel_id)] as const;
+      transaction(() => {
+        touch();
+        queries.replaceMessages.run(promptId, sessionId, ...channel, Number(row.position));
+      });
+    },
+    replacedMessages: (promptId) =>
+      queries.replacedMessages.all(sessionId, promptId).map(({ message }) => parse(message)),
+    restoreMessages(promptId) {
+      transaction(() => {
+        if (queries.restoreMessages.run(sessionId, promptId) > 0) touch();
+      });
     },
     channels() {
       const rows = queries.channels.all(sessionId);

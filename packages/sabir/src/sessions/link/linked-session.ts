@@ -12,7 +12,7 @@ import type { Channel, Translator } from '../../core/translator.ts';
 import { within } from '../../core/within.ts';
 import { NamedTimers } from '../../sources/agent-ops/named-timers.ts';
 import type { Socket, SocketListener } from '../../sources/agent-ops/socket.ts';
-import type { Answer } from '../../turns/log.ts';
+import type { Answer, Steer } from '../../turns/log.ts';
 import type {
   Prompt,
   TurnSink,
@@ -46,6 +46,7 @@ type Turn = {
   seq: number;
   /** Given while the turn runs; sent again after a drop, since the first one counts. */
   readonly answers: Answer[];
+  readonly steers: Steer[];
   /** The server has answered the prompt. */
   readonly accepted: PromiseWithResolvers<void>;
   isQueued: boolean;
@@ -174,12 +175,17 @@ export class LinkedSession implements UpstreamSession, SocketListener {
           turn.answers.push(answer);
           this.#sendAnswer(turnId, answer);
         },
+        steer: (message) => {
+          turn.steers.push(message);
+          this.#sendSteer(turnId, message);
+        },
         // No `expire`: the server keeps the time of its questions, and its chunks say that they have expired.
         release: () => this.#release(turn),
       },
       // The replica has the session's own numbers.
       seq: written.length,
       answers: [],
+      steers: [],
       accepted,
       isQueued: false,
       isClosed: false,
@@ -202,8 +208,9 @@ export class LinkedSession implements UpstreamSession, SocketListener {
 
   /** Also after a drop: the server knows what it has been asked, and goes on behind `after`. */
   #ask(turn: Turn): void {
-    const { prompt, channel, seq: after, answers } = turn;
+    const { prompt, channel, seq: after, answers, steers } = turn;
     const { turnId, messageId, text, attachments, body, traceparent } = prompt;
+    const { trigger, replaces, userMessage } = prompt;
     const request: LinkRequest = {
       type: 'prompt',
       turnId,
@@ -213,6 +220,9 @@ export class LinkedSession implements UpstreamSession, SocketListener {
       attachments,
       body,
       ...(traceparent !== undefined && { traceparent }),
+      ...(trigger && { trigger }),
+      ...(replaces !== undefined && { replaces }),
+      ...(userMessage?.id && { userMessageId: userMessage.id }),
       after,
     };
     const message = JSON.stringify(request);
@@ -222,10 +232,17 @@ export class LinkedSession implements UpstreamSession, SocketListener {
     }
     this.#socket?.send(message);
     for (const answer of answers) this.#sendAnswer(turnId, answer);
+    for (const message of steers) this.#sendSteer(turnId, message);
   }
 
   #sendAnswer(turnId: string, { questionId, answer, by }: Answer): void {
     this.#send({ type: 'answer', turnId, questionId, answer, ...(by && { by }) });
+  }
+
+  /** One that is too long for the server is not sent: the turn ends without it, and it can be asked as a prompt. */
+  #sendSteer(turnId: string, message: Steer): void {
+    const frame = JSON.stringify({ type: 'steer', turnId, message } satisfies LinkRequest);
+    if (!isLonger(frame, this.#maxMessageBytes)) this.#socket?.send(frame);
   }
 
   close(): void {

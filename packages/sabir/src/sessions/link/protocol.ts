@@ -2,11 +2,13 @@
  * What a gateway and a session server elsewhere send each other: prompts one way, the chunks of their turns with the
  * session's own numbers the other way, and what happens in the queue beside them.
  */
+import type { Trigger } from '../../core/chat-request.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import { isObject, type Loose } from '../../core/loose.ts';
 import type { UIMessage } from '../../core/message.ts';
 import { isRole, type Role } from '../../core/roles.ts';
 import type { Channel } from '../../core/translator.ts';
+import type { Steer } from '../../turns/log.ts';
 import type { Attachment } from '../../turns/upstream.ts';
 import { readTyped } from '../read-typed.ts';
 
@@ -27,6 +29,9 @@ export type LinkRequest =
       attachments: Attachment[];
       body: Record<string, unknown>;
       traceparent?: string;
+      trigger?: Trigger;
+      replaces?: string;
+      userMessageId?: string;
       /** The number of the last chunk that the gateway has. */
       after: number;
     }
@@ -39,6 +44,8 @@ export type LinkRequest =
       /** The person who answers, and their role as the gateway knows it. */
       by?: { userId: string; role: Role };
     }
+  /** A message for the running turn. The turn's chunks say what came of it. */
+  | { type: 'steer'; turnId: string; message: Steer }
   /** The gateway needs no more of this turn. */
   | { type: 'release'; turnId: string }
   | { type: 'history'; id: number; channel: Channel }
@@ -70,15 +77,18 @@ export type LinkEvent =
   | { type: 'pong' };
 
 const isString = (value: unknown): value is string => typeof value === 'string';
+const OPTIONAL_TEXTS = ['traceparent', 'trigger', 'replaces', 'userMessageId'];
 const isName = (value: unknown) => isString(value) && value !== '' && value.length <= 512;
 const isPlace = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isChannel = (value: unknown) =>
   isObject(value) && isName(value.channelType) && isName(value.channelId);
+const isBy = (value: unknown) =>
+  value === undefined || (isObject(value) && isName(value.userId) && isRole(value.role));
 const isFile = (value: unknown) =>
   isObject(value) && isString(value.url) && isString(value.mediaType);
 
 const REQUESTS: Record<LinkRequest['type'], (request: Loose) => boolean> = {
-  prompt: ({ turnId, messageId, channel, text, attachments, body, after, traceparent }) =>
+  prompt: ({ turnId, messageId, channel, text, attachments, body, after, ...optional }) =>
     isName(turnId) &&
     isName(messageId) &&
     isChannel(channel) &&
@@ -87,12 +97,17 @@ const REQUESTS: Record<LinkRequest['type'], (request: Loose) => boolean> = {
     attachments.every(isFile) &&
     isObject(body) &&
     isPlace(after) &&
-    (traceparent === undefined || isString(traceparent)),
+    OPTIONAL_TEXTS.every((name) => optional[name] === undefined || isString(optional[name])),
   stop: ({ turnId }) => isName(turnId),
-  answer: ({ turnId, questionId, by }) =>
+  answer: ({ turnId, questionId, by }) => isName(turnId) && isName(questionId) && isBy(by),
+  steer: ({ turnId, message }) =>
     isName(turnId) &&
-    isName(questionId) &&
-    (by === undefined || (isObject(by) && isName(by.userId) && isRole(by.role))),
+    isObject(message) &&
+    isName(message.id) &&
+    isString(message.text) &&
+    Array.isArray(message.attachments) &&
+    message.attachments.every(isFile) &&
+    isBy(message.by),
   release: ({ turnId }) => isName(turnId),
   history: ({ id, channel }) => isPlace(id) && isChannel(channel),
   ping: () => true,

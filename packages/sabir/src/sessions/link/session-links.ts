@@ -1,4 +1,5 @@
 import { LOG_FAILED, SabirError } from '../../core/errors.ts';
+import type { UIMessage } from '../../core/message.ts';
 import { NO_LONGER_NEEDED } from '../../core/no-longer-needed.ts';
 import type { Role } from '../../core/roles.ts';
 import type { Channel, Logger } from '../../core/translator.ts';
@@ -7,7 +8,7 @@ import { systemClock } from '../clock.ts';
 import { nameOf } from '../guard.ts';
 import type { Clock, SessionSocket, SocketEvents } from '../options.ts';
 import { parseFrame } from '../parse-frame.ts';
-import { sessionKeyOf, toUIMessage } from '../records.ts';
+import { isSameChannel, sessionKeyOf, toUIMessage, toUserMessage } from '../records.ts';
 import type { Session } from '../session.ts';
 import type { PromptInfo } from '../storage.ts';
 import { LINK_PROTOCOL, type LinkEvent, type LinkRequest, readLinkRequest } from './protocol.ts';
@@ -111,13 +112,16 @@ class Link {
     const request = readLinkRequest(parse(frame));
     switch (request?.type) {
       case 'prompt':
-        this.#prompt(request, frame.length);
+        void this.#prompt(request, frame.length);
         break;
       case 'stop':
         void this.#attempt(() => this.#stop(request.turnId));
         break;
       case 'answer':
         void this.#attempt(() => this.#answer(request));
+        break;
+      case 'steer':
+        void this.#attempt(() => this.#steer(request));
         break;
       case 'release':
         this.#release(request.turnId);
@@ -131,8 +135,11 @@ class Link {
     }
   }
 
-  #prompt(request: RequestOf<'prompt'>, bytes: number): void {
+  async #prompt(request: RequestOf<'prompt'>, bytes: number): Promise<void> {
     const { type: _, turnId, channel, after, ...asked } = request;
+    const isKnown = this.#session.storage.promptInfo('promptId', turnId) !== undefined;
+    const isReplacing = asked.trigger === 'regenerate-message' || asked.replaces !== undefined;
+    if (isReplacing && !isKnown) await this.#session.settle(channel);
     if (this.#options.stoppedEarly.has(turnId)) {
       this.#send({ type: 'withdrawn', turnId });
       return;
@@ -243,6 +250,14 @@ class Link {
     await this.#session.answer(questionId, answer, member, prompt);
   }
 
+  async #steer({ turnId, message }: RequestOf<'steer'>): Promise<void> {
+    const { id, text, attachments, by } = message;
+    const member = by ? { user: { id: by.userId }, role: by.role } : this.#info;
+    const { user, role } = member;
+    const steer = { type: 'steer', id, text, attachments, by: { userId: user.id, role } } as const;
+    await this.#session.steer(this.#session.find('turnId', turnId, member), steer, member);
+  }
+
   #release(turnId: string): void {
     this.#following.get(turnId)?.stop.abort(NO_LONGER_NEEDED);
     this.#following.delete(turnId);
@@ -273,10 +288,24 @@ class Link {
   }
 }
 
-/** What was said in a channel, without the answer that is being written. */
-export function historyOf({ storage, limits }: Session, channel: Channel) {
+/**
+ * What was said in a channel, without the answer that is being written. Messages that wait for their turn come last, and
+ * say so in their metadata.
+ */
+export function historyOf({ storage, limits, queue }: Session, channel: Channel): UIMessage[] {
   const { initMessages: limit, initBytes: maxBytes } = limits;
-  return storage.messages({ channel, limit, maxBytes }).map(toUIMessage);
+  const waiting: UIMessage[] = [];
+  let bytes = 0;
+  for (const { promptId, askedAt, ...queued } of queue.list()) {
+    if (!isSameChannel(queued, channel)) continue;
+    bytes += queued.bytes;
+    const prompt = bytes <= maxBytes ? storage.prompt(promptId) : undefined;
+    if (!prompt) break;
+    const metadata = { queue: { position: queue.positionOf(prompt) } };
+    waiting.push({ ...toUIMessage(toUserMessage(prompt, askedAt)), metadata });
+  }
+  const said = storage.messages({ channel, limit, maxBytes: maxBytes - Math.min(bytes, maxBytes) });
+  return [...said.map(toUIMessage), ...waiting];
 }
 
 function parse(frame: string): unknown {
