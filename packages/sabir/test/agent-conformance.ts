@@ -7,7 +7,8 @@
  * - `toolerror` calls `lookup`, which fails, and ends;
  * - `ask` asks a question with two options, says "Answered: " and the answer, and ends;
  * - `fail` fails with "It broke.";
- * - `slow` says "Half " and never goes on.
+ * - `slow` says "Half " and never goes on;
+ * - `steer`, where it can `steer`: waits for a message, says "Steered: " and its text, and ends.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toSource } from '../src/core/until-aborted.ts';
@@ -116,6 +117,27 @@ export function describeAgent(
       turn.expire();
       await ended(turn);
       expect(turn.text).not.toContain(`Answered: ${yes}`);
+    });
+
+    it('takes a message into the turn and shows it once, or the turn says that it does not', async () => {
+      const turn = run(agent.steer ? 'steer' : 'slow');
+      await until(() => turn.chunks.length > 0);
+      await Promise.all([turn.steer('left', 'm1'), turn.steer('left', 'm1')]);
+      const verdicts = () => turn.chunks.filter(({ type }) => /steering/.test(type));
+      if (!agent.steer) {
+        expect(verdicts()).toMatchObject([
+          { type: 'data-steering', data: { id: 'm1', status: 'refused' } },
+        ]);
+        turn.abort();
+        return ended(turn);
+      }
+      await turn.done;
+      expect(verdicts()).toEqual([
+        { type: 'steering-message', id: 'm1', parts: [{ type: 'text', text: 'left' }] },
+      ]);
+      expect(turn.text).toContain('Steered: left');
+      const late = { ...promptOf('steer'), id: 'm2', text: 'late' };
+      expect(await agent.steer(late)).toBe(false);
     });
 
     it('stops when the signal aborts in the middle of an answer', async () => {

@@ -129,21 +129,14 @@ export type ApprovalClient = RealClient & {
   statuses: number[];
   approve(id: string, approved?: boolean, reason?: string): Promise<void>;
   tool(id: string): AnyToolPart | undefined;
+  /** The tool calls of the last answer. */
+  tools(): AnyToolPart[];
   text(): string;
 };
 
-/** As `lastAssistantMessageIsCompleteWithApprovalResponses` of later releases decides it. */
-function isAnswered({ messages }: { messages: UIMessage[] }): boolean {
-  const last = messages.at(-1);
-  if (last?.role !== 'assistant') return false;
-  const step = last.parts.slice(last.parts.findLastIndex(({ type }) => type === 'step-start') + 1);
-  const tools = step.filter(({ type }) => type.startsWith('tool-')) as AnyToolPart[];
-  const has = (state: string) => tools.some((tool) => tool.state === state);
-  return has('approval-responded') && !has('approval-requested') && !has('input-available');
-}
-
 const COMPLETE: Partial<Record<ClientName, () => Promise<unknown>>> = {
-  // 6.0.9 has one that takes no notice of tools that run on the server, as all of ours do.
+  'ai@6.0.9': async () =>
+    (await import('ai-v6-0-9')).lastAssistantMessageIsCompleteWithApprovalResponses,
   'ai@6': async () => (await import('ai-v6')).lastAssistantMessageIsCompleteWithApprovalResponses,
   'ai@7': async () => (await import('ai-v7')).lastAssistantMessageIsCompleteWithApprovalResponses,
 };
@@ -155,11 +148,11 @@ export async function listen(gateway: ChatGateway): Promise<string> {
   return server.url;
 }
 
-/** An unmodified client of that release in chat `c1` of session `s1`, which says its major. */
+/** An unmodified client of that release in chat `c1` of session `s1`, which says its major unless a test turns that off. */
 export async function createApprovalClient(
   name: ClientName,
   url: () => string,
-  { user = 'carl', messages = [] as UIMessage[] } = {},
+  { user = 'carl', messages = [] as UIMessage[], saysMajor = true, init = {} } = {},
 ): Promise<ApprovalClient> {
   let posts = 0;
   const statuses: number[] = [];
@@ -167,14 +160,18 @@ export async function createApprovalClient(
     const to = path.replace('http://test.invalid/api/chat', `${url()}/api/sessions/s1/chat`);
     const headers = new Headers(init.headers);
     headers.set('authorization', `Bearer ${user}`);
-    headers.set('x-sabir-ai-sdk', name === 'ai@7' ? '7' : '6');
+    if (saysMajor) headers.set('x-sabir-ai-sdk', name.charAt(3));
     if (init.method === 'POST' && ++posts > 20) throw new Error('It sends for ever.');
     const response = await fetch(to, { ...init, headers });
     statuses.push(response.status);
     return response;
   });
-  const sendAutomaticallyWhen = (await COMPLETE[name]?.()) ?? isAnswered;
-  const client = await createClient(name, transport, { id: 'c1', sendAutomaticallyWhen });
+  const sendAutomaticallyWhen = await COMPLETE[name]?.();
+  const client = await createClient(name, transport, {
+    id: 'c1',
+    ...(sendAutomaticallyWhen !== undefined && { sendAutomaticallyWhen }),
+    ...init,
+  });
   const { chat } = client;
   if (messages.length > 0) chat.messages = messages;
   const lastParts = () => (client.result().message?.parts ?? []) as AnyToolPart[];
@@ -186,6 +183,7 @@ export async function createApprovalClient(
       (chat as unknown as { addToolApprovalResponse(given: object): Promise<void> })
         // As a page would: without a reason there is no such field.
         .addToolApprovalResponse({ id, approved, ...(reason !== undefined && { reason }) }),
+    tools: () => lastParts().filter(({ toolCallId }) => toolCallId !== undefined),
     tool: (id) => lastParts().find(({ toolCallId }) => toolCallId === callOf(id)),
     text: () => (lastParts() as { text?: string }[]).reduce((all, { text = '' }) => all + text, ''),
   };

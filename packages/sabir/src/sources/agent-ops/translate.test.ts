@@ -253,7 +253,7 @@ describe('mapping Agent Ops events', () => {
     ]);
   });
 
-  it('says a text once that comes as chunk and as delta, whichever is first [RFC-EDGE-04]', () => {
+  it('says a text once that comes as chunk and as delta, whichever is first [RFC-EDGE-04] [RFC-RISK-05]', () => {
     const words = ['Hel', 'lo'];
     const both = words.map((word) => [chunk(word), delta(word)]);
     for (const pairs of [both, both.map((pair) => pair.toReversed())]) {

@@ -58,8 +58,15 @@ describe.each([AI_SDK_6_0_9, AI_SDK_6, AI_SDK_7])('a tool of $name that needs ap
       const types = turn.chunks.map(({ type }) => type);
       expect(types.filter((type) => type !== 'message-metadata')).toEqual([
         ...['start', 'start-step', 'tool-input-start', 'tool-input-delta', 'tool-input-delta'],
-        ...['tool-input-available', 'finish-step', 'data-question'],
-        ...['data-question', 'tool-output-available', 'start-step', 'text-start', 'text-delta'],
+        ...['tool-input-available', 'finish-step', 'data-question', 'tool-approval-request'],
+        ...[
+          'finish-step',
+          'data-question',
+          'tool-output-available',
+          'start-step',
+          'text-start',
+          'text-delta',
+        ],
         ...['text-end', 'finish-step', 'finish'],
       ]);
       expect(turn.metadata.usage).toMatchObject({ inputTokens: 6 });

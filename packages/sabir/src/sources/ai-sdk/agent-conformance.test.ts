@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { describeAgent } from '../../../test/agent-conformance.ts';
 import {
@@ -10,7 +11,7 @@ import {
 } from '../../../test/ai-sdk-models.ts';
 import { scriptedAgent } from '../../../test/scripted-agent.ts';
 import type { Chunk } from '../../core/chunks.ts';
-import type { AgentAnswer, AgentPrompt, LooseDelta } from '../../turns/agent.ts';
+import type { Agent, AgentAnswer, AgentPrompt, LooseDelta } from '../../turns/agent.ts';
 import { aiSdkAgent } from './agent.ts';
 
 const wordOf = ({ text }: { text: string }) => text.split(' ')[0] ?? '';
@@ -46,6 +47,27 @@ async function* plain(prompt: AgentPrompt): AsyncGenerator<Chunk | LooseDelta> {
 }
 
 describeAgent('that is a generator function', async () => ({ agent: plain }));
+
+/** Takes messages, and leaves it to others to show them. */
+function steerable(): Agent {
+  const waiting = new Map<string, (text: string) => void>();
+  return {
+    name: 'steerable',
+    async *prompt(prompt) {
+      const { turnId } = prompt;
+      if (wordOf(prompt) !== 'steer') return yield* plain(prompt);
+      yield { type: 'text-delta', delta: 'Half ' };
+      const text = await new Promise<string>((resolve) => waiting.set(turnId, resolve));
+      yield { type: 'text-delta', delta: `Steered: ${text}` };
+    },
+    steer({ turnId, text }) {
+      waiting.get(turnId)?.(text);
+      return waiting.delete(turnId);
+    },
+  };
+}
+
+describeAgent('that takes messages', async () => ({ agent: steerable() }));
 
 /** With all that clients see, an error in words, and no attention to its signal. */
 async function write(prompt: AgentPrompt, give: (chunk: Chunk) => void): Promise<void> {
@@ -100,11 +122,15 @@ const STEPS: Record<string, ScriptedStep> = {
   toolerror: callTool('c1', 'lookup', { q: 'bad' }),
   ask: callTool('c1', 'question', {}),
   fail: new Error('It broke.'),
+  steer: callTool('c1', 'wait', {}),
   slow: () => stuckAfter([{ type: 'stream-start', warnings: [] }, ...half]),
 };
 
-/** Says what its tools have found, as a model would. */
+/** Says what its tools have found, or what a person has said meanwhile, as a model would. */
 function tellResult({ prompt }: ModelCall) {
+  const last = prompt.at(-1);
+  if (last?.role === 'user')
+    return say(`Steered: ${(last.content as { text: string }[])[0]?.text}`);
   const [part] = (prompt.at(-1)?.content ?? []) as { output: { value: string } }[];
   return say(`${part?.output.value}`);
 }
@@ -122,11 +148,13 @@ describeAgent('of the AI SDK', async () => {
     inputSchema: z.object({}),
     execute: async () => toWords((await pending?.ask(question)) as AgentAnswer),
   };
+  /** Until the message is on its way. */
+  const wait = { inputSchema: z.object({}), execute: () => sleep(20) };
   const agent = aiSdkAgent({
     ai: AI_SDK_7.ai,
     model: AI_SDK_7.model([]).model,
     models: (word) => AI_SDK_7.model([STEPS[word] ?? [], tellResult]).model,
-    tools: { lookup, question: ask },
+    tools: { lookup, question: ask, wait },
     settings: { maxRetries: 0 },
   });
   return {

@@ -10,6 +10,7 @@ import { type Source, toSource, untilAborted } from '../../core/until-aborted.ts
 import type { Agent, AgentPrompt, SessionEvent } from '../../turns/agent.ts';
 import type { Prompt, TurnSink, UpstreamTurn } from '../../turns/upstream.ts';
 import { createQuestions } from './questions.ts';
+import { createRunSteering } from './run-steering.ts';
 import { createChunkTranslator } from './translate.ts';
 
 export type AgentRunOptions = {
@@ -48,7 +49,7 @@ const WEB = { channelType: 'web', channelId: 'default' };
  * chunks as the agent gave them, to be pushed into `translator`, then one outcome, and nothing after it.
  */
 export function runAgent(
-  agent: Pick<Agent, 'prompt'>,
+  agent: Pick<Agent, 'prompt' | 'steer'>,
   prompt: Prompt,
   sink: TurnSink,
   options: AgentRunOptions = {},
@@ -57,6 +58,9 @@ export function runAgent(
   const { signal } = stopping;
   const { questionMs, isMessageIdFixed = false } = options;
   const questions = createQuestions((chunk) => sink.event(chunk), questionMs);
+  const steering = createRunSteering(agent, prompt, (chunk) => {
+    if (!isOver && !signal.aborted) sink.event(chunk);
+  });
   let source: Source<unknown> | undefined;
   let leaving: Promise<void> | undefined;
   /** The sink gets nothing more. */
@@ -101,18 +105,22 @@ export function runAgent(
     // Nothing may reach the sink from inside `runAgent`.
     await untilAborted(Promise.resolve(options.ready?.()), signal);
     if (signal.aborted) return;
-    const opened = toSource<unknown>(await agent.prompt(toAgentPrompt()));
+    const answering = agent.prompt(toAgentPrompt());
+    steering.open();
+    const opened = toSource<unknown>(await answering);
     source = opened;
     // Stopped before there was anything to leave.
     if (signal.aborted) return leaveSource();
     for (let count = 1; ; count++) {
       const { done, value } = await opened.next();
       if (signal.aborted) return;
+      questions.beginStep(value);
       if (done) break;
       isTelling = true;
       sink.event(value);
       isTelling = false;
       questions.see(value);
+      steering.see(value);
       if (signal.aborted) return;
       if (translator.ended) return drain(opened);
       if (count % CHUNKS_PER_TICK === 0) await nextTick();
@@ -124,14 +132,17 @@ export function runAgent(
   function toAgentPrompt(): AgentPrompt {
     const { sessionId, chatId, chatKey, turnId, messageId, isRestored = false } = prompt;
     const { user, text, attachments, messages, body, traceparent, channel = WEB } = prompt;
+    const { trigger = 'submit-message', replaces } = prompt;
     return {
       ...{ sessionId, chatId, chatKey, turnId, messageId, isRestored },
-      ...{ user, text, attachments, messages, body, channel },
+      ...{ user, text, attachments, messages, body, channel, trigger },
+      ...(replaces !== undefined && { replaces }),
       ...(typeof body.model === 'string' && { model: body.model }),
       ...(traceparent && { traceparent }),
       signal,
       ask: questions.ask,
       answer: questions.wait,
+      toolOutput: questions.toolOutput,
       emit: (event) => options.emit?.(event),
     };
   }
@@ -178,6 +189,7 @@ export function runAgent(
       queueMicrotask(() => end({ status: 'stopped' }));
     },
     answer: ({ questionId, answer }) => questions.answer(questionId, answer),
+    steer: steering.steer,
     expire: questions.expire,
     release() {
       // The agent has ended the turn by itself, and may go on to its own end.

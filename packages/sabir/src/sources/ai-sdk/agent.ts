@@ -4,10 +4,17 @@ import type { FileUrls } from '../../core/file-urls.ts';
 import { toJsonSafe } from '../../core/json.ts';
 import { isObject } from '../../core/loose.ts';
 import type { MessageMetadata, Usage } from '../../core/outcome.ts';
+import { toSteeringChunk } from '../../core/steering.ts';
 import { readUntilAborted } from '../../core/until-aborted.ts';
 import type { Agent, AgentPrompt } from '../../turns/agent.ts';
-import { type Approval, approveCalls } from './approve-calls.ts';
+import { approveCalls, type ClientOutput, type Settled } from './approve-calls.ts';
 import { toConversation } from './history.ts';
+import {
+  createSdkTurnSteering,
+  type SdkSteering,
+  type SdkTurnSteering,
+  withSteering,
+} from './sdk-steering.ts';
 
 /** A language model of AI SDK 5, 6 or 7: a provider's, or its name at the gateway. */
 export type AiSdkModel =
@@ -29,6 +36,8 @@ export type AiSdkAgent = {
 export type AiSdk = {
   streamText(options: never): object;
   convertToModelMessages(messages: never, options?: never): unknown;
+  /** Since 7. */
+  experimental_createSteering?(): object;
 };
 
 type CommonOptions = {
@@ -80,6 +89,7 @@ type StreamResult = {
   /** Since 7; before, `response` has the messages of all steps. */
   responseMessages?: PromiseLike<unknown[]>;
   response: PromiseLike<{ messages: unknown[] }>;
+  steps?: PromiseLike<Parameters<typeof withSteering>[1]>;
 };
 
 const MAX_STEPS = 20;
@@ -93,9 +103,13 @@ const NOT_INSTALLED = 'The AI SDK is not installed. Install it beside sabir: npm
  * aiSdkAgent({ agent: new ToolLoopAgent({ model, tools }) });
  * ```
  *
- * Tools with `needsApproval` ask the people who watch, and the same turn goes on.
+ * Tools with `needsApproval` ask the people who watch, tools without `execute` run in the client (`onToolCall`,
+ * `addToolOutput`), and the same turn goes on. With AI SDK 7 it takes messages into the running turn: the next step
+ * sees them.
  */
 export function aiSdkAgent(options: AiSdkModelOptions | AiSdkAgentOptions): Agent {
+  /** By turn id. */
+  const steerings = new Map<string, SdkTurnSteering>();
   return {
     name: options.name ?? 'ai-sdk',
     concurrent: true,
@@ -103,12 +117,33 @@ export function aiSdkAgent(options: AiSdkModelOptions | AiSdkAgentOptions): Agen
     async start() {
       await loadSdk(options);
     },
-    prompt: (prompt) => approveCalls(prompt, createTurn(options, prompt)),
+    prompt(prompt) {
+      const { turnId, signal } = prompt;
+      const steering = createSdkTurnSteering(signal);
+      steerings.set(turnId, steering);
+      signal.addEventListener('abort', () => steerings.delete(turnId));
+      return approveCalls(prompt, createTurn(options, prompt, steering));
+    },
+    async steer(message) {
+      const ai = await loadSdk(options);
+      const steering = steerings.get(message.turnId);
+      if (!ai.experimental_createSteering || !steering) return false;
+      const { id, parts } = toSteeringChunk(message);
+      const { attachments } = message;
+      const asked = { messages: [{ id, role: 'user' as const, parts }], attachments };
+      const conversation = toConversation(asked, options.fileUrls) as never;
+      const [said] = (await ai.convertToModelMessages(conversation)) as object[];
+      return said !== undefined && steering.steer(id, said);
+    },
   };
 }
 
 /** One prompt, which takes several calls of the SDK where people are asked in between. */
-function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: AgentPrompt) {
+function createTurn(
+  options: AiSdkModelOptions | AiSdkAgentOptions,
+  prompt: AgentPrompt,
+  steering: SdkTurnSteering,
+) {
   const { settings, errorText } = options;
   const { signal } = prompt;
   const usage: Usage = {};
@@ -117,11 +152,18 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Agen
   let result: StreamResult | undefined;
 
   async function call(): Promise<StreamResult> {
-    const common = { ...settings, messages, abortSignal: signal };
+    const ai = await loadSdk(options);
+    const steered = ai.experimental_createSteering?.() as SdkSteering | undefined;
+    if (steered) steering.begin(steered);
+    const common = {
+      ...settings,
+      messages,
+      abortSignal: signal,
+      ...(steered && { experimental_steering: steered }),
+    };
     if (options.agent) return (await options.agent.stream(common as never)) as StreamResult;
     const { tools, instructions, maxSteps = MAX_STEPS } = options;
     const stepsBefore = steps;
-    const ai = await loadSdk(options);
     const given = {
       onError() {
         // Without it the SDK writes the whole request to the console; the turn tells what failed.
@@ -135,7 +177,7 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Agen
     return ai.streamText(given as never) as StreamResult;
   }
 
-  async function* read(approvals: Approval[]): AsyncGenerator<Chunk> {
+  async function* read(settled: Settled): AsyncGenerator<Chunk> {
     let failure: unknown;
     /** What it returns becomes a `message-metadata` chunk beside the part's own. */
     const see = ({ part }: { part: StreamPart }) => {
@@ -146,7 +188,7 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Agen
       return { usage: { ...usage } };
     };
     try {
-      await (approvals.length > 0 ? goOn(approvals) : begin());
+      await (result ? goOn(result, settled) : begin());
       if (signal.aborted) return;
       result = await call();
       const stream = result.toUIMessageStream({
@@ -160,7 +202,9 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Agen
         if (chunk.type === 'abort') throw new SabirError(MODEL_TIMEOUT);
         // The SDK's stream does not say how the turn ended, and every message does.
         yield chunk.type === 'finish' ? toFinished(chunk) : chunk;
+        steering.see(chunk);
       }
+      steering.end();
     } catch (error) {
       throw toFailure(error, errorText);
     }
@@ -174,19 +218,32 @@ function createTurn(options: AiSdkModelOptions | AiSdkAgentOptions, prompt: Agen
     messages = (await ai.convertToModelMessages(conversation, { tools } as never)) as unknown[];
   }
 
-  async function goOn(approvals: Approval[]): Promise<void> {
-    const said = (await result?.responseMessages) ?? (await result?.response)?.messages ?? [];
-    const content = approvals.map(({ approvalId, approved, reason, providerExecuted }) => ({
+  async function goOn(before: StreamResult, { approvals, outputs }: Settled): Promise<void> {
+    const said = (await before.responseMessages) ?? (await before.response).messages;
+    const decisions = approvals.map(({ approvalId, approved, reason, providerExecuted }) => ({
       type: 'tool-approval-response',
       approvalId,
       approved,
       ...(reason && { reason }),
       ...(providerExecuted && { providerExecuted }),
     }));
-    messages = [...messages, ...said, { role: 'tool', content }];
+    const content = [...decisions, ...outputs.map(toToolResult)];
+    const all = withSteering(said, await result?.steps);
+    messages = [...messages, ...all, { role: 'tool', content }];
   }
 
   return read;
+}
+
+/** What a client gave, as the model reads it. */
+function toToolResult({ callId: toolCallId, toolName, result }: ClientOutput) {
+  const told = { type: 'tool-result', toolCallId, toolName };
+  if (result.status !== 'done') {
+    const value = result.status === 'failed' ? result.errorText : 'The user did not answer.';
+    return { ...told, output: { type: 'error-text', value } };
+  }
+  const { output: value } = result;
+  return { ...told, output: { type: typeof value === 'string' ? 'text' : 'json', value } };
 }
 
 function toFinished(finish: Extract<Chunk, { type: 'finish' }>): Chunk {

@@ -19,7 +19,7 @@ function run(first: unknown[], isStubborn = false) {
   const decided: Approval[][] = [];
   const turn = runPrompt(
     (prompt) =>
-      approveCalls(prompt, (approvals) => {
+      approveCalls(prompt, ({ approvals }) => {
         if (approvals.length === 0) return giving([start, ...first, finish]);
         decided.push(approvals);
         const isApproved = isStubborn || approvals.every(({ approved }) => approved);
@@ -60,7 +60,7 @@ describe('the approval of a call', () => {
     expect(turn.text).toBe('Done');
     const types = turn.chunks.map(({ type }) => type);
     expect(types.filter((type) => /^(start|finish|tool-approval-.*)$/.test(type))).toEqual([
-      ...['start', 'finish'],
+      ...['start', 'tool-approval-request', 'finish'],
     ]);
   });
 

@@ -2,7 +2,7 @@ import type { Chunk, DataChunk } from '../../core/chunks.ts';
 import { toDecision } from '../../core/decision.ts';
 import type { AnswerBy } from '../../core/roles.ts';
 import { readUntilAborted, untilAborted } from '../../core/until-aborted.ts';
-import type { AgentAnswer, AgentPrompt } from '../../turns/agent.ts';
+import type { AgentAnswer, AgentPrompt, AgentToolOutput } from '../../turns/agent.ts';
 
 /** What people decided about a call that asked to be approved. */
 export type Approval = {
@@ -14,6 +14,12 @@ export type Approval = {
   /** Why not. */
   reason?: string;
 };
+
+/** What came of a call that a client was to run. */
+export type ClientOutput = { callId: string; toolName: string; result: AgentToolOutput };
+
+/** What the people and clients of a turn have said to the calls that its stream ended at. */
+export type Settled = { approvals: Approval[]; outputs: ClientOutput[] };
 
 type Call = { toolName: string; input: unknown; providerExecuted: boolean };
 type Request = { approvalId: string; callId: string };
@@ -30,29 +36,32 @@ const TOO_LATE = 'Nobody answered in time.';
 
 /**
  * The chunks of an answer that takes several streams, because a stream ends where calls ask to be
- * approved. Asks people, then goes on with the stream that `open` gives for what they decided. The first
- * stream is opened without approvals.
+ * approved, and where a call has no tool on the server. Asks people, waits for the client that runs the tool, then goes on with
+ * the stream that `open` gives for what they said. The first stream is opened with nothing settled.
  *
- * Viewers get questions, not approval requests; a refused call ends with an error that says why.
+ * Viewers get the prompt's questions, which are approval requests too, instead of the stream's own requests; a refused
+ * call ends with an error that says why.
  */
 export async function* approveCalls(
-  prompt: Pick<AgentPrompt, 'ask' | 'signal'>,
-  open: (approvals: Approval[]) => unknown,
+  prompt: Pick<AgentPrompt, 'ask' | 'toolOutput' | 'signal'>,
+  open: (settled: Settled) => unknown,
 ): AsyncGenerator<Chunk> {
   const { signal } = prompt;
   const calls = new Map<string, Call>();
   /** The call of each approval, and why calls were refused. */
   const callIds = new Map<string, string>();
   const refusals = new Map<string, string>();
-  let approvals: Approval[] | undefined = [];
-  for (let streams = 0; approvals; streams++) {
-    const decided: Approval[] = approvals;
+  let settled: Settled | undefined = { approvals: [], outputs: [] };
+  for (let streams = 0; settled; streams++) {
+    const before: Settled = settled;
     const asked: Asked[] = [];
+    /** Calls of this stream that have no output yet and do not run at the model's provider. */
+    const unanswered = new Set<string>();
     /** What the stream's own questions say of calls, and requests that such a question may follow. */
     const terms = new Map<string, Terms>();
     const requests = new Map<string, Request>();
     let finish: Chunk | undefined;
-    for await (const chunk of readUntilAborted<Chunk>(() => open(decided), signal)) {
+    for await (const chunk of readUntilAborted<Chunk>(() => open(before), signal)) {
       // The translator counts what is no chunk.
       if (typeof chunk?.type !== 'string') yield chunk;
       else if (chunk.type === 'finish') finish = chunk;
@@ -72,18 +81,37 @@ export async function* approveCalls(
         else requests.set(callId, { approvalId, callId });
       } else if (chunk.type === 'tool-approval-response') {
         if (!chunk.approved) refuse(callIds.get(chunk.approvalId), chunk.reason);
-      } else if (chunk.type !== 'start' || streams === 0) yield see(chunk);
+      } else if (chunk.type !== 'start' || streams === 0) {
+        if (chunk.type === 'tool-input-available') {
+          if (chunk.providerExecuted !== true) unanswered.add(chunk.toolCallId);
+        } else if (isEnd(chunk)) unanswered.delete(chunk.toolCallId);
+        yield see(chunk);
+      }
     }
     if (signal.aborted) return;
     for (const request of requests.values()) asked.push(ask(request));
-    if (asked.length === 0) {
+    for (const { callId } of asked) unanswered.delete(callId);
+    // A stream that broke off may have lost the outputs.
+    if (!finish) unanswered.clear();
+    if (asked.length + unanswered.size === 0) {
       if (finish) yield finish;
       return;
     }
-    approvals = await untilAborted(Promise.all(asked.map(decide)), signal);
-    for (const { callId, approved, reason } of approvals ?? []) {
+    const [approvals, outputs] = [asked.map(decide), [...unanswered].map(awaitClient)];
+    settled = await untilAborted(
+      Promise.all([Promise.all(approvals), Promise.all(outputs)]).then(
+        ([approvals, outputs]): Settled => ({ approvals, outputs }),
+      ),
+      signal,
+    );
+    for (const { callId, approved, reason } of settled?.approvals ?? []) {
       if (!approved) refuse(callId, reason);
     }
+  }
+
+  async function awaitClient(callId: string): Promise<ClientOutput> {
+    const { toolName = 'unknown' } = calls.get(callId) ?? {};
+    return { callId, toolName, result: await prompt.toolOutput(callId) };
   }
 
   function ask(request: Request, { answerBy, expiresAt }: Terms = {}): Asked {

@@ -17,7 +17,31 @@ export function toConversation(
   fileUrls?: FileUrls,
 ): UIMessage[] {
   checkFiles(attachments, fileUrls);
-  return messages.flatMap((message) => toSayable(message, fileUrls));
+  return messages.flatMap(atSteering).flatMap((message) => toSayable(message, fileUrls));
+}
+
+/** An answer with what people have said in the midst of it, as the messages that they are. */
+function atSteering(message: UIMessage): UIMessage[] {
+  const { id, role } = message;
+  if (!message.parts.some(isSteering)) return [message];
+  const messages: UIMessage[] = [{ id, role, parts: [] }];
+  for (const part of message.parts) {
+    const { id: steerId, parts } = part as Loose;
+    if (!isSteering(part)) messages.at(-1)?.parts.push(part);
+    else if (isString(steerId) && Array.isArray(parts)) {
+      messages.push({
+        id: steerId,
+        role: 'user',
+        parts: parts.filter(isObject) as UIMessagePart[],
+      });
+      messages.push({ id: `${id} after ${steerId}`, role, parts: [] });
+    }
+  }
+  return messages;
+}
+
+function isSteering({ type }: { type: string }): boolean {
+  return type === 'steering-message';
 }
 
 function toSayable(message: UIMessage, fileUrls: FileUrls | undefined): UIMessage[] {

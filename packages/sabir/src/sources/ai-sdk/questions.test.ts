@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { openSession, play, tick } from '../../../test/play-agent.ts';
 import type { Chunk } from '../../core/chunks.ts';
 import type { SabirError } from '../../core/errors.ts';
+import { verifyChunks } from '../../core/verify.ts';
 import type { AgentFunction } from '../../turns/agent.ts';
 
 const QUESTION: Chunk = {
@@ -111,5 +112,114 @@ describe('questions', () => {
     ]);
     expect(unhandled).not.toHaveBeenCalled();
     process.off('unhandledRejection', unhandled);
+  });
+});
+
+describe('a question about a tool call', () => {
+  const call = (toolCallId: string): Chunk => ({
+    ...{ type: 'tool-input-available', toolCallId, toolName: 'pay', input: {} },
+    providerExecuted: true,
+  });
+  const output = (toolCallId: string): Chunk => ({
+    ...{ type: 'tool-output-available', toolCallId, output: 'paid', providerExecuted: true },
+  });
+  const typesOf = (chunks: Chunk[]) => chunks.slice(1, -1).map(({ type }) => type);
+  const REQUESTED = ['data-question', 'tool-approval-request', 'finish-step'];
+
+  it.each([
+    [{ approved: false, reason: 'No.' }, [{ approvalId: 'q', approved: false, reason: 'No.' }]],
+    [true, [{ approvalId: 'q', approved: true }]],
+    // What a label means is the agent's to say.
+    ['Cast off', []],
+  ])('is an approval request, and shows what was decided: %j', async (answer, responses) => {
+    const session = await openSession(async function* ({ ask }) {
+      yield { type: 'text-delta', delta: 'First.' };
+      yield call('c');
+      await ask({ questionId: 'q', text: 'Sure?', callId: 'c' });
+      yield output('c');
+    });
+    const { turn, chunks, over } = play(session);
+    await tick();
+    turn.answer({ type: 'answer', questionId: 'q', answer });
+    await over;
+    expect(chunks).toContainEqual({
+      type: 'tool-approval-request',
+      approvalId: 'q',
+      toolCallId: 'c',
+    });
+    const shown = chunks.filter(({ type }) => type === 'tool-approval-response');
+    expect(shown).toEqual(responses.map((it) => ({ type: 'tool-approval-response', ...it })));
+    expect(verifyChunks(chunks, { aiSdk: 7 })).toEqual([]);
+  });
+
+  it('is one step with the questions that are asked beside it', async () => {
+    const session = await openSession(async function* ({ ask }) {
+      yield call('c');
+      yield call('d');
+      const asked = ['c', 'd'].map((callId) => ask({ questionId: callId, text: '?', callId }));
+      await Promise.all(asked);
+      yield output('c');
+      yield output('d');
+    });
+    const { turn, chunks, over } = play(session);
+    await tick();
+    for (const questionId of ['c', 'd']) turn.answer({ type: 'answer', questionId, answer: 'x' });
+    await over;
+    const [question, request, finish] = REQUESTED;
+    expect(typesOf(chunks)).toEqual([
+      ...['tool-input-available', 'tool-input-available', question, request, question, request],
+      ...[finish, question, question, 'tool-output-available', 'tool-output-available'],
+    ]);
+  });
+
+  it('that a tool asks before its call is shown is an approval request with the call', async () => {
+    const session = await openSession(async function* ({ ask }) {
+      const answer = ask({ questionId: 'q', text: 'Sure?', callId: 'c' });
+      await tick();
+      yield call('c');
+      await answer;
+      yield output('c');
+    });
+    const { turn, chunks, over } = play(session);
+    await tick();
+    await tick();
+    turn.answer({ type: 'answer', questionId: 'q', answer: 'Yes' });
+    await over;
+    const [question, ...request] = REQUESTED;
+    expect(typesOf(chunks)).toEqual([
+      ...[question, 'tool-input-available', ...request, question, 'tool-output-available'],
+    ]);
+  });
+
+  it.each([
+    ['is unknown', []],
+    ['has its output', [call('c'), output('c')]],
+  ])('is no approval request where the call %s', async (_, before) => {
+    const session = await openSession(async function* ({ ask }) {
+      yield* before;
+      await ask({ questionId: 'q', text: 'Sure?', callId: 'c' });
+    });
+    const { turn, chunks, over } = play(session);
+    await tick();
+    turn.answer({ type: 'answer', questionId: 'q', answer: true });
+    await over;
+    expect(typesOf(chunks).slice(before.length)).toEqual(['data-question', 'data-question']);
+  });
+
+  it('that the agent requests itself is requested once, and its step ends', async () => {
+    const session = await openSession(async function* ({ answer }) {
+      yield call('c');
+      yield { ...QUESTION, data: { questionId: 'q', toolCallId: 'c' } } as Chunk;
+      yield { type: 'tool-approval-request', approvalId: 'q', toolCallId: 'c' };
+      await answer('q');
+      yield { type: 'tool-output-denied', toolCallId: 'c' };
+    });
+    const { turn, chunks, over } = play(session);
+    await tick();
+    turn.answer({ type: 'answer', questionId: 'q', answer: false });
+    await over;
+    expect(typesOf(chunks)).toEqual([
+      ...['tool-input-available', ...REQUESTED, 'data-question', 'tool-output-denied'],
+    ]);
   });
 });

@@ -1,14 +1,25 @@
 import type { Chunk } from '../../core/chunks.ts';
+import { toDecision } from '../../core/decision.ts';
 import { QUESTION_EXPIRED, SabirError } from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
 import { isObject, type Loose } from '../../core/loose.ts';
-import type { AgentAnswer, AgentQuestion, QuestionOption } from '../../turns/agent.ts';
+import type {
+  AgentAnswer,
+  AgentQuestion,
+  AgentToolOutput,
+  QuestionOption,
+} from '../../turns/agent.ts';
 
+const TOO_LATE = 'No client ran the tool in time.';
+const NO_OUTPUT = 'The client sent no output for the tool.';
+
+type ClientWait = { expiresInMs?: number | undefined };
 type End = { status: 'answered'; answer: unknown } | { status: 'expired' };
 
 /**
  * The questions of one turn: what waits for which answer, how each question ended, and what the
- * stream has shown of it. The first end of a question is its only one.
+ * stream has shown of it. The first end of a question is its only one. A question about a tool call is also an
+ * approval request, which AI SDK 6 and 7 can answer. A call that a client runs is a question whose answer is the output.
  */
 export function createQuestions(show: (chunk: Chunk) => void, questionMs?: number) {
   const ends = new Map<string, End>();
@@ -16,16 +27,83 @@ export function createQuestions(show: (chunk: Chunk) => void, questionMs?: numbe
   /** What viewers see of a question that is open for them. */
   const shown = new Map<string, Loose>();
   const asked = new Set<string>();
+  /** What the stream has shown of calls that wait for a client, by their ids. */
+  const clientCalls = new Map<string, Loose>();
+  /** Tool calls that have their input and no output yet. */
+  const openCalls = new Set<unknown>();
+  /** The questions that are approval requests, and who requested: the agent shows what came of its own requests. */
+  const requests = new Map<unknown, 'agent' | 'question'>();
+  /** An approval was requested in a step that has not ended. */
+  let isStepToEnd = false;
+  /** The output of a client's tool was shown, and nothing since. */
+  let isStepToBegin = false;
   let isOver = false;
   let reason: unknown;
 
   /** Viewers learn how it ended, unless the agent has shown that itself. */
   function showEnd(id: string): void {
+    const wait = clientCalls.get(id);
+    if (wait) showOutput(id, wait);
     const data = shown.get(id);
     const end = ends.get(id);
     if (!data || !end || isOver) return;
     shown.delete(id);
     show({ type: 'data-question', id, data: { ...data, ...end } });
+    if (end.status === 'answered' && requests.get(id) === 'question') showDecision(id, end.answer);
+  }
+
+  function showOutput(toolCallId: string, wait: Loose): void {
+    const end = ends.get(toolCallId);
+    if (!end || isOver) return;
+    clientCalls.delete(toolCallId);
+    const result = toToolOutput(end);
+    const { status } = result;
+    show({ type: 'data-client-tool', id: toolCallId, data: { ...wait, status } });
+    if (status === 'done') {
+      show({ type: 'tool-output-available', toolCallId, output: result.output });
+    } else {
+      const errorText = status === 'failed' ? result.errorText : TOO_LATE;
+      show({ type: 'tool-output-error', toolCallId, errorText });
+    }
+    isStepToBegin = true;
+  }
+
+  /**
+   * Begins the step that follows a client's tool, unless the next chunk does. A client that sends outputs by itself looks at the
+   * tools of the last step: without a new one it would send the same outputs for ever.
+   */
+  function beginStep(next: unknown): void {
+    if (!isStepToBegin || isOver) return;
+    isStepToBegin = false;
+    if (!isObject(next) || next.type !== 'start-step') show({ type: 'start-step' });
+  }
+
+  /** Only the agent knows what a label or a sentence means: the result of its tool shows that. */
+  function showDecision(approvalId: string, answer: unknown): void {
+    if (typeof answer !== 'boolean' && !isObject(answer)) return;
+    show({ type: 'tool-approval-response', approvalId, ...toDecision(answer) });
+  }
+
+  /**
+   * AI SDK 6 and 7 can answer only after their response has ended, and the gateway ends it with a step. So the step
+   * ends here, while the agent waits. A client does not show the end of a step.
+   */
+  function requestApproval(questionId: string): void {
+    const { toolCallId } = shown.get(questionId) ?? {};
+    if (typeof toolCallId !== 'string' || !openCalls.has(toolCallId)) return;
+    if (!requests.has(questionId)) {
+      requests.set(questionId, 'question');
+      show({ type: 'tool-approval-request', approvalId: questionId, toolCallId });
+      isStepToEnd = true;
+    }
+    // Not at once: an agent that asks about several calls together asks in one step.
+    if (isStepToEnd) queueMicrotask(endStep);
+  }
+
+  function endStep(): void {
+    if (isOver || !isStepToEnd) return;
+    isStepToEnd = false;
+    show({ type: 'finish-step' });
   }
 
   function settle(id: string, end: End): void {
@@ -41,17 +119,32 @@ export function createQuestions(show: (chunk: Chunk) => void, questionMs?: numbe
   /** Looks at a chunk that has just been shown. */
   function see(chunk: unknown): void {
     try {
-      if (!isObject(chunk) || chunk.type !== 'data-question') return;
-      const { id, data } = chunk;
-      if (typeof id !== 'string') return;
-      asked.add(id);
-      const isOpen = isObject(data) && (data.status === undefined || data.status === 'open');
-      if (isOpen) shown.set(id, data);
-      else shown.delete(id);
-      showEnd(id);
+      if (!isObject(chunk)) return;
+      const { type, toolCallId } = chunk;
+      if (type === 'data-question') seeQuestion(chunk);
+      else if (type === 'finish-step') isStepToEnd = false;
+      else if (type === 'tool-approval-request') {
+        requests.set(chunk.approvalId, 'agent');
+        isStepToEnd = true;
+      } else if (type === 'tool-input-available') {
+        openCalls.add(toolCallId);
+        // A tool that runs may have asked before its call is shown.
+        for (const id of waiting.keys()) requestApproval(id);
+      } else if (chunk.preliminary !== true && typeof toolCallId === 'string') {
+        if (/^tool-(output|input-error)/.test(String(type))) openCalls.delete(toolCallId);
+      }
     } catch {
       // A chunk that cannot be read asks nothing.
     }
+  }
+
+  function seeQuestion({ id, data }: Loose): void {
+    if (typeof id !== 'string') return;
+    asked.add(id);
+    const isOpen = isObject(data) && (data.status === undefined || data.status === 'open');
+    if (isOpen) shown.set(id, data);
+    else shown.delete(id);
+    showEnd(id);
   }
 
   function wait(id: string): Promise<unknown> {
@@ -62,7 +155,10 @@ export function createQuestions(show: (chunk: Chunk) => void, questionMs?: numbe
     waiter.promise.catch(ignore);
     if (end) waiter.reject(new SabirError(QUESTION_EXPIRED));
     else if (isOver) waiter.reject(reason);
-    else waiting.set(id, waiter);
+    else {
+      waiting.set(id, waiter);
+      requestApproval(id);
+    }
     return waiter.promise;
   }
 
@@ -86,9 +182,39 @@ export function createQuestions(show: (chunk: Chunk) => void, questionMs?: numbe
     }
   }
 
+  async function toolOutput(
+    toolCallId: string,
+    { expiresInMs = questionMs }: ClientWait,
+  ): Promise<AgentToolOutput> {
+    // No client could answer for a call without an id.
+    if (typeof toolCallId !== 'string' || toolCallId === '') {
+      return { status: 'failed', errorText: NO_OUTPUT };
+    }
+    if (!isOver && !ends.has(toolCallId) && !clientCalls.has(toolCallId)) {
+      const expiry = expiresInMs !== undefined && { expiresAt: Date.now() + expiresInMs };
+      const data = { toolCallId, ...expiry };
+      clientCalls.set(toolCallId, data);
+      show({ type: 'data-client-tool', id: toolCallId, data: { ...data, status: 'waiting' } });
+      isStepToEnd = true;
+      queueMicrotask(endStep);
+    }
+    try {
+      return toToolOutput({ status: 'answered', answer: await wait(toolCallId) });
+    } catch (error) {
+      if (ends.get(toolCallId)?.status === 'expired') return { status: 'expired' };
+      throw error;
+    }
+  }
+
   return {
+    beginStep,
     see,
     wait,
+    toolOutput(toolCallId: string, wait: ClientWait = {}): Promise<AgentToolOutput> {
+      const output = toolOutput(toolCallId, wait);
+      output.catch(ignore);
+      return output;
+    },
     ask(question: AgentQuestion): Promise<AgentAnswer> {
       const answer = ask(question);
       answer.catch(ignore);
@@ -105,6 +231,17 @@ export function createQuestions(show: (chunk: Chunk) => void, questionMs?: numbe
       shown.clear();
     },
   };
+}
+
+/** Clients send `{ output }` or `{ errorText }`. */
+function toToolOutput(end: End): AgentToolOutput {
+  if (end.status === 'expired') return end;
+  const { answer } = end;
+  if (isObject(answer) && answer.output !== undefined) {
+    return { status: 'done', output: answer.output };
+  }
+  const errorText = isObject(answer) ? answer.errorText : undefined;
+  return { status: 'failed', errorText: typeof errorText === 'string' ? errorText : NO_OUTPUT };
 }
 
 function toOptions({ options = [] }: AgentQuestion): QuestionOption[] {

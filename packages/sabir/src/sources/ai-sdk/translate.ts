@@ -26,7 +26,8 @@ type TextState = { step: number; isCut: boolean };
 
 const UNREADABLE = '[unreadable]';
 /** What begins a part of its own, so that words behind it are a new part too. Other data and sources do not. */
-const BEGINS_PART = /^(text-|reasoning-|tool-input-|file$|start-step$|data-question$)/;
+const BEGINS_PART =
+  /^(text-|reasoning-|tool-input-|file$|start-step$|data-question$|steering-message$)/;
 
 /**
  * Chunks, as somebody's generator gives them → chunks, in an order that no client dies of.

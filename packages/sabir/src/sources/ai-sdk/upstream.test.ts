@@ -69,6 +69,7 @@ describe('a handler', () => {
       chatKey,
       turnId: 'turn',
       messageId: 'm',
+      trigger: 'submit-message',
       isRestored: false,
       user: USER,
       text: 'what?',
@@ -80,6 +81,7 @@ describe('a handler', () => {
       signal: expect.any(AbortSignal),
       ask: expect.any(Function),
       answer: expect.any(Function),
+      toolOutput: expect.any(Function),
       emit: expect.any(Function),
     });
   });

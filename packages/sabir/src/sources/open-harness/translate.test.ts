@@ -67,7 +67,7 @@ const recorded = (name: string) =>
 const types = (chunks: Chunk[]) => chunks.map(({ type }) => type);
 
 describe('mapping Open Harness events', () => {
-  it('turns text deltas into text-delta chunks of one message [FR-002] [FR-006]', () => {
+  it('turns text deltas into text-delta chunks of one message [FR-002] [FR-006] [VAL-10]', () => {
     const { chunks } = translate(recorded('one-node-text'));
     const deltas = chunks.filter((chunk) => chunk.type === 'text-delta');
     expect(deltas.map(({ delta }) => delta)).toEqual(['Hello', ', ', 'world', '!']);
@@ -85,7 +85,7 @@ describe('mapping Open Harness events', () => {
     );
   });
 
-  it('opens text before its first delta and closes it after its last [FR-011]', () => {
+  it('opens text before its first delta and closes it after its last [FR-011] [VAL-06] [VAL-07]', () => {
     const { chunks } = translate(flow({ type: 'agent:text:delta', content: 'a' }));
     expect(types(chunks)).toEqual([
       'start',
@@ -98,7 +98,7 @@ describe('mapping Open Harness events', () => {
     ]);
   });
 
-  it('opens reasoning before its first delta and closes it after its last [FR-012]', () => {
+  it('opens reasoning before its first delta and closes it after its last [FR-012] [VAL-08]', () => {
     const { chunks } = translate(flow({ type: 'agent:thinking:delta', content: 'a' }));
     expect(types(chunks).slice(2, 5)).toEqual([
       'reasoning-start',
@@ -139,7 +139,7 @@ describe('mapping Open Harness events', () => {
     ]);
   });
 
-  it('keeps several calls apart and in order [US2-AS3]', () => {
+  it('keeps several calls apart and in order [US2-AS3] [VAL-11]', () => {
     const { parts } = fold(recorded('three-nodes-tools-thinking'));
     const tools = parts.filter((part) => part.type.startsWith('tool-'));
     expect(tools).toMatchObject([
@@ -312,7 +312,7 @@ describe('mapping Open Harness events', () => {
     expect(said).toEqual(['a1 ', 'b1 ', 'A', 'b2', 'a2']);
   });
 
-  it('gives messages ids that differ unless told otherwise [FR-010]', () => {
+  it('gives messages ids that differ unless told otherwise [FR-010] [VAL-09]', () => {
     const ids = Array.from({ length: 100 }, () => {
       const [start] = createOpenHarnessTranslator().end();
       return start?.type === 'start' ? start.messageId : undefined;
@@ -369,7 +369,7 @@ describe('what happens in a run', () => {
   const texts = (events: unknown[]) =>
     fold(events).parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
 
-  it('says start at once, with whichever known event comes first', () => {
+  it('says start at once, with whichever known event comes first [VAL-05]', () => {
     for (const event of [{ type: 'flow:start', flowName: 'f' }, { type: 'state:patch' }]) {
       expect(translate([event]).chunks[0]).toEqual({ type: 'start', messageId: 'm' });
     }
@@ -535,7 +535,7 @@ describe('events that are not what they should be', () => {
   const cyclic: Record<string, unknown> = { a: 1 };
   cyclic.self = cyclic;
 
-  it('skips and counts what it cannot read, and reports each type once', () => {
+  it('skips and counts what it cannot read, and reports each type once [VAL-01] [VAL-02] [VAL-03] [VAL-04]', () => {
     const warn = vi.fn();
     const bad = [
       null,
