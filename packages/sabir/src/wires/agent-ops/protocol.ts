@@ -116,5 +116,6 @@ export const SESSION_TYPES: ReadonlySet<string> = new Set([
   ...V2_TYPES,
   ...['init', 'message', 'message.updated', 'chunk', 'status', 'pong', 'error', 'agentStatus'],
   ...['user.joined', 'user.left', 'queue.state', 'queue.withdrawn', 'question'],
+  'messages.removed',
   ...['interactive_prompt', 'interactive_prompt_resolved', 'interactive_prompt_expired'],
 ]);

@@ -1,4 +1,4 @@
-import type { TurnInfo, TurnLog } from '../../turns/log.ts';
+import type { TurnInfo } from '../../turns/log.ts';
 import { createByteWriter } from '../byte-writer.ts';
 import type { WireEncoder } from '../wire-encoder.ts';
 import { encodeContract } from './encode.ts';
@@ -14,7 +14,7 @@ const writer = createByteWriter();
 export function createContractFrames(
   turn: TurnInfo,
   meta: ContractMeta,
-  from = { toEvents: encoderOf(turn, meta), lastSeq: 0 },
+  from = { toEvents: contractEncoderOf(turn, meta), lastSeq: 0 },
 ): WireEncoder {
   const { toEvents } = from;
   let { lastSeq } = from;
@@ -65,23 +65,7 @@ export function createContractFrames(
   };
 }
 
-/** Whether a turn that has ended has anything to tell past a cursor: after an error comes nothing. */
-export async function hasContractEvents(
-  log: TurnLog,
-  turn: TurnInfo,
-  after: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const toEvents = encoderOf(turn, {});
-  for await (const batch of log.read(turn.turnId, 0, signal)) {
-    for (const { seq, chunk } of batch) {
-      if (toEvents(chunk).length > 0 && seq > after) return true;
-    }
-  }
-  return toEvents.end().length > 0;
-}
-
-function encoderOf({ messageId, startedAt }: TurnInfo, meta: ContractMeta) {
+export function contractEncoderOf({ messageId, startedAt }: TurnInfo, meta: ContractMeta) {
   return encodeContract({
     meta,
     createdAt: new Date(startedAt).toISOString(),

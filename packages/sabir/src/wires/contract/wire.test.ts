@@ -56,12 +56,12 @@ describe('the wire', () => {
     }
   });
 
-  it('is one of the two: anything else is a 400, and nothing is prompted', async () => {
+  it('is one of the three: anything else is a 400, and nothing is prompted', async () => {
     const agent = createAgent();
     const gateway = createTestGateway(agent.upstream);
     const carl = createContractUser(gateway, 'carl');
     const inSession = createUser(gateway, 'carl');
-    for (const query of ['wire=ag-ui', 'wire=']) {
+    for (const query of ['wire=ag_ui', 'wire=']) {
       const responses = await Promise.all([
         carl.post(contractBody('hi'), { query }),
         carl.resume(CHAT_ID, { query }),
