@@ -23,7 +23,8 @@ export function createGuard(
 ) {
   function checkPage(request: Request): void {
     // Somebody's own `authenticate` may go by a cookie, which comes along whoever asks.
-    if (request.method === 'POST' && !isTrustedPage(request, options.cors)) {
+    const isSocket = request.headers.get('upgrade')?.toLowerCase() === 'websocket';
+    if ((request.method === 'POST' || isSocket) && !isTrustedPage(request, options.cors)) {
       throw new SabirError(ORIGIN_REFUSED);
     }
   }

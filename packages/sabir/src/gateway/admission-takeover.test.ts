@@ -45,7 +45,7 @@ describe('a turn that a gateway takes over', () => {
         sessionId: 's1',
         user: { id: 'carl' },
         role: 'collaborator',
-        asked: { text: 'hi', attachments: [], body: {} },
+        asked: { userMessage: chatBody('hi').messages[0], body: {} },
       };
       const turn = (await log.get(writer.turnId)) as TurnInfo;
       expect(await adopt({ turn, origin, mark: 0, writer })).toBe(true);

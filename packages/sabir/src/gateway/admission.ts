@@ -7,10 +7,12 @@ import {
   SabirError,
   SERVER_FULL,
   TOO_MANY_REQUESTS,
+  TOO_MANY_SOCKETS,
   TOO_MANY_TURNS,
   TOO_MANY_VIEWERS,
 } from '../core/errors.ts';
 import type { MetricRegistry } from '../core/metrics.ts';
+import { startTimeout, type Timer } from '../core/timers.ts';
 import { within } from '../core/within.ts';
 import type { TurnLog } from '../turns/log.ts';
 import type { GatewayLimits, GatewayTiming } from './options.ts';
@@ -26,6 +28,13 @@ export type Seat = {
   /** Counts it among the viewers of a turn; throws where those are too many. */
   watch(turnId: string): void;
   readonly isWatching: boolean;
+  leave: Release;
+};
+
+/** The place of one WebSocket. */
+export type SocketSeat = {
+  /** Counts it for this caller; throws where those are too many. */
+  own(caller: Caller): void;
   leave: Release;
 };
 
@@ -45,6 +54,11 @@ const VIEWER_LIMITS: LimitNames = {
   user: 'viewersPerUser',
   address: 'viewersPerAddress',
 };
+const SOCKET_LIMITS: LimitNames = {
+  all: 'chatSockets',
+  user: 'chatSocketsPerUser',
+  address: 'chatSocketsPerAddress',
+};
 const BODY_LIMITS: LimitNames = { user: 'bodiesPerUser', address: 'bodiesPerAddress' };
 const HELD_LIMITS: LimitNames = {
   all: 'heldBodyBytes',
@@ -53,7 +67,12 @@ const HELD_LIMITS: LimitNames = {
 };
 
 /** At these, everybody is refused: `/readyz` says so. */
-const GLOBAL_LIMITS: ReadonlySet<string> = new Set(['liveTurns', 'viewers', 'heldBodyBytes']);
+const GLOBAL_LIMITS: ReadonlySet<string> = new Set([
+  'liveTurns',
+  'viewers',
+  'chatSockets',
+  'heldBodyBytes',
+]);
 
 /**
  * Counts what callers make this process hold, and refuses what is past a limit before anything is stored
@@ -68,6 +87,7 @@ export function createAdmission(
   const turns = createTally();
   const viewers = createTally();
   const turnViewers = createTally();
+  const sockets = createTally();
   const bodies = createTally();
   const heldBytes = createTally();
 
@@ -79,6 +99,9 @@ export function createAdmission(
     viewersPerTurn: () => turnViewers.highest('turn'),
     viewersPerUser: () => viewers.highest('user'),
     viewersPerAddress: () => viewers.highest('address'),
+    chatSockets: () => sockets.total,
+    chatSocketsPerUser: () => sockets.highest('user'),
+    chatSocketsPerAddress: () => sockets.highest('address'),
     bodiesPerUser: () => bodies.highest('user'),
     bodiesPerAddress: () => bodies.highest('address'),
     heldBodyBytes: () => heldBytes.total,
@@ -119,6 +142,8 @@ export function createAdmission(
     heldBytes.change(caller.kind, caller.key, bytes);
   }
 
+  const bodyMsOf = ({ kind }: Caller) => (kind === 'user' ? timing.bodyMs : timing.publicBodyMs);
+
   return {
     /** A turn that a caller wants to begin. */
     takeTurn(caller: Caller): Release {
@@ -154,10 +179,52 @@ export function createAdmission(
         },
       };
     },
+    /** A WebSocket, counted before it is known whose it is. */
+    takeSocket(): SocketSeat {
+      if (sockets.total >= limits.chatSockets) refuse('chatSockets', SERVER_FULL);
+      let leave = sockets.add('turn', '');
+      return {
+        own(caller) {
+          leave();
+          check({ tally: sockets, names: SOCKET_LIMITS }, caller, TOO_MANY_SOCKETS);
+          leave = sockets.add(caller.kind, caller.key);
+        },
+        leave: () => leave(),
+      };
+    },
+    /** For a limit that is checked elsewhere. */
+    countRefusal: (name: LimitName): void => refusals.get(name)?.(),
     /** What is kept for a client until it has taken it. */
     holdBytes(caller: Caller, bytes: number): Release {
       hold(caller, bytes);
       return once(() => heldBytes.change(caller.kind, caller.key, -bytes));
+    },
+    /**
+     * What arrives over a WebSocket counts until its message is complete, as what has been read of a body does. `onLate` runs
+     * when a message takes longer than a body may. The first `freeBytes` do not count: while a limit is
+     * reached, small frames still get through.
+     */
+    holdArriving(caller: Caller, freeBytes: number, onLate: () => void) {
+      let bytes = 0;
+      let timer: Timer | undefined;
+      const countedIn = (arrived: number) => Math.max(0, arrived - freeBytes);
+      return {
+        /** Throws where it is too much. */
+        add(more: number): void {
+          timer ??= startTimeout(bodyMsOf(caller), onLate);
+          const counted = countedIn(bytes + more) - countedIn(bytes);
+          if (counted > 0) hold(caller, counted);
+          bytes += more;
+        },
+        release(fewer = bytes): void {
+          const left = Math.max(0, bytes - fewer);
+          heldBytes.change(caller.kind, caller.key, countedIn(left) - countedIn(bytes));
+          bytes = left;
+          if (left > 0) return;
+          timer?.clear();
+          timer = undefined;
+        },
+      };
     },
     /**
      * Reads a body within the limits of its caller: how many at once, how large, how long. What `use` makes of it
@@ -170,7 +237,7 @@ export function createAdmission(
       use: (body: { value: unknown; bytes: number }) => T | Promise<T>,
     ): Promise<{ read: T; release: Release }> {
       check({ tally: bodies, names: BODY_LIMITS }, caller, TOO_MANY_REQUESTS);
-      const bodyMs = caller.kind === 'user' ? timing.bodyMs : timing.publicBodyMs;
+      const bodyMs = bodyMsOf(caller);
       const isRead = bodies.add(caller.kind, caller.key);
       let bytes = 0;
       let isLate = false;

@@ -58,11 +58,13 @@ describe('a stream for AI SDK 6 or 7 that comes to an approval', () => {
     const { carl, chunks } = await setUp();
     const sse = openSse(await carl.resume('c1', { headers: { 'x-sabir-ai-sdk': major } }));
     await sse.ended;
+    // 6 is shown the call as its own before it is asked about it.
+    const again6 = major === '6' ? ['tool-input-available'] : [];
+    expect(typesOf(sse.chunks())).toEqual([
+      ...['start', 'start-step', 'tool-input-available', 'data-question', ...again6],
+      ...['tool-approval-request', 'finish-step', 'finish'],
+    ]);
     for (const told of [chunks, sse.chunks()]) {
-      expect(typesOf(told)).toEqual([
-        ...['start', 'start-step', 'tool-input-available', 'data-question'],
-        ...['tool-approval-request', 'finish-step', 'finish'],
-      ]);
       expect(verifyChunks(told, { aiSdk: major === '6' ? 6 : 7 })).toEqual([]);
     }
     expect(sse.frames.at(-1)?.data).toBe('[DONE]');

@@ -1,11 +1,14 @@
 import { SabirError, SHUTTING_DOWN } from '../core/errors.ts';
 import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
-import {
-  type AnsweringPost,
-  type Continuation,
-  createApprovalAnswering,
-} from './answer-approvals.ts';
+import { questionOf } from '../turns/question.ts';
 import { type AnswerVerdict, createAnswering } from './answer-question.ts';
+import {
+  type Continuation,
+  createReportAnswering,
+  type Reported,
+  type ReportingPost,
+} from './answer-reports.ts';
+import type { ChatPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
 import type { GatewayTurns } from './gateway-turns.ts';
 import type { Answerable, Restoring } from './restore-turn.ts';
@@ -19,6 +22,16 @@ type ChatAnswersOptions = {
   turnsOf(place: Place): Promise<TurnInfo[]>;
 };
 
+type GivingPost = Extract<ChatPost, { kind: 'answer' }>;
+
+/** A POST that answers what a turn has asked, or reports on tools. */
+export type AnsweringPost = ReportingPost | GivingPost;
+
+/** An answer that was the first, and counts. */
+export type Given = { questionId: string; answer: unknown; turnId?: string };
+
+type Answerer = { place: Place; visit: Visit; onGiven(given: Given): void };
+
 /** The turn ended under the answer and left its question open, as one does whose process closes. */
 const CUT = Symbol('cut');
 type Tried<T> = T | typeof CUT;
@@ -26,7 +39,7 @@ type Tried<T> = T | typeof CUT;
 /** Answers that come into a chat, whichever way, and whichever of its turns they are for. */
 export function createChatAnswers({ log, turns, restoring, turnsOf }: ChatAnswersOptions) {
   const answering = createAnswering(log);
-  const approvalAnswering = createApprovalAnswering({ turns, answering, restoring });
+  const reportAnswering = createReportAnswering({ turns, answering, restoring });
 
   /** It is not too late for what was cut: it goes on here, or wherever the client is sent next. */
   async function attempt<T>(
@@ -71,29 +84,81 @@ export function createChatAnswers({ log, turns, restoring, turnsOf }: ChatAnswer
   }
 
   async function tryToGoOn(
-    post: AnsweringPost,
+    post: ReportingPost,
     place: Place,
     { live, restored, isAgain }: Answerable & { isAgain: boolean },
-  ): Promise<Tried<Continuation | undefined>> {
+  ): Promise<Tried<Reported | undefined>> {
     const asked = await turnsOf(place);
-    const found = await approvalAnswering.answerApprovals(post, place, { turns: asked, restored });
+    const found = await reportAnswering.answerReports(post, place, { turns: asked, restored });
     if (found && !('left' in found)) return found;
     if (!found) return turns.isClosing ? CUT : undefined;
     return isAgain || (await isCut(found.left, place, live)) ? CUT : undefined;
   }
 
+  function answer(command: Answer, place: Place, visit: Visit): Promise<AnswerVerdict | undefined> {
+    return attempt(place, visit, (answerable, isAgain) =>
+      tryAnswer(command, place, { ...answerable, isAgain }),
+    );
+  }
+
+  /** An answer that came too late changes nothing: what happened instead is in what follows. */
+  async function answerAll(
+    { answers, cursor }: GivingPost,
+    { place, visit, onGiven }: Answerer,
+  ): Promise<Continuation | undefined> {
+    for (const { questionId, answer: said } of answers) {
+      const verdict = await answer({ type: 'answer', questionId, answer: said }, place, visit);
+      // At once: the next answer may be refused, and nothing may follow any of them.
+      if (verdict?.status === 202) onGiven({ questionId, answer: said });
+    }
+    const answered = new Set(answers.map(({ questionId }) => questionId));
+    const turn = await turns.find(cursor.turnId, place);
+    if (turn && turn.outcome?.status !== 'paused') {
+      return { turn, after: cursor.seq <= turn.lastSeq ? cursor.seq : 0, answered };
+    }
+    // The turn was kept, and goes on as another turn with numbers of its own.
+    const restored = (await turnsOf(place)).find(
+      ({ turnId, questions }) =>
+        turnId !== cursor.turnId &&
+        answers.every((said) => questions.some((asked) => asked.questionId === said.questionId)),
+    );
+    const after = restored && (await askedAt(restored, answered, visit.request.signal));
+    return restored && after ? { turn: restored, after, answered } : undefined;
+  }
+
+  /** Where a turn has asked the last of these. */
+  async function askedAt(
+    { turnId }: TurnInfo,
+    questionIds: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const missing = new Set(questionIds);
+    for await (const batch of log.read(turnId, 0, signal)) {
+      for (const { seq, chunk } of batch) {
+        const id = questionOf(chunk)?.questionId;
+        if (id !== undefined && missing.delete(id) && missing.size === 0) return seq;
+      }
+    }
+    return undefined;
+  }
+
   return {
     /** How an answer fared; undefined where no turn of the chat has asked that. */
-    answer: (command: Answer, place: Place, visit: Visit): Promise<AnswerVerdict | undefined> =>
-      attempt(place, visit, (answerable, isAgain) =>
-        tryAnswer(command, place, { ...answerable, isAgain }),
-      ),
+    answer,
     /** A client's answers to what a turn has asked it, and what follows them. */
-    async goOn(post: AnsweringPost, place: Place, visit: Visit): Promise<Continuation | undefined> {
-      if (post.approvals.length === 0) return undefined;
-      return attempt(place, visit, (answerable, isAgain) =>
+    async goOn(post: AnsweringPost, answerer: Answerer): Promise<Continuation | undefined> {
+      if (post.kind === 'answer') return answerAll(post, answerer);
+      if (post.reports.length === 0) return undefined;
+      const { place, visit, onGiven } = answerer;
+      const reported = await attempt(place, visit, (answerable, isAgain) =>
         tryToGoOn(post, place, { ...answerable, isAgain }),
       );
+      if (!reported) return undefined;
+      const { given, turn } = reported;
+      for (const { questionId, answer: said } of given) {
+        onGiven({ questionId, answer: said, turnId: turn.turnId });
+      }
+      return reported;
     },
   };
 }

@@ -93,7 +93,7 @@ describe('what is taken of a POST', () => {
   });
 });
 
-describe('a client that reports on a tool', () => {
+describe('a client that reports on a tool [RFC-TOOL-01]', () => {
   const tool = { type: 'tool-look', toolCallId: 'c', input: {} };
   it.each([
     ['an output', { ...tool, state: 'output-available', output: 4 }, []],

@@ -1,4 +1,4 @@
-import { toChatRequest } from '../core/chat-request.ts';
+import { type Trigger, toChatRequest } from '../core/chat-request.ts';
 import {
   ATTACHMENTS_TOO_LARGE,
   BAD_REQUEST,
@@ -12,6 +12,7 @@ import type { UIMessage } from '../core/message.ts';
 import type { Channel } from '../core/translator.ts';
 import type { Attachment, User } from '../turns/upstream.ts';
 import type { GatewayLimits } from './options.ts';
+import type { Cursor } from './visit.ts';
 
 /** What a POST asks for. */
 export type ChatPost =
@@ -21,6 +22,11 @@ export type ChatPost =
       text: string;
       attachments: Attachment[];
       messages: UIMessage[];
+      /** The message that is to be answered. */
+      userMessage: UIMessage;
+      trigger: Trigger;
+      /** The message to regenerate or edit, where the client names one. */
+      replaces?: string;
       body: Record<string, unknown>;
       /** The same for the same request sent again, and for no other. */
       requestId: string;
@@ -30,22 +36,31 @@ export type ChatPost =
        */
       isWish: boolean;
     }
-  /** A client reports on tools that run here: nothing to prompt. An approval may be an answer. */
+  /** A client reports on the tools of a message: nothing to prompt. What it reports may answer a question. */
   | {
       kind: 'acknowledge';
       chatId: string;
       messageId: string;
-      approvals: Approval[];
+      reports: ToolReport[];
+      body: Record<string, unknown>;
+    }
+  /** Answers to what a turn has asked, and how much of that turn the client has. */
+  | {
+      kind: 'answer';
+      chatId: string;
+      cursor: Cursor;
+      answers: { questionId: string; answer: unknown }[];
       body: Record<string, unknown>;
     };
 
 export type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
 
-/** What a person said to a request for an approval. */
-export type Approval = {
-  approvalId: string;
+/** What a client says of a tool call: that a person approved it or not, or what came of it in the client. */
+export type ToolReport = {
+  /** The approval's id, or that of a call whose output this is. */
+  questionId: string;
   toolCallId: string;
-  answer: { approved: boolean; reason?: string };
+  answer: { approved: boolean; reason?: string } | { output: unknown } | { errorText: string };
 };
 
 type SizeLimits = Pick<GatewayLimits, 'bodyBytes' | 'attachmentBytes'>;
@@ -69,16 +84,13 @@ export async function toChatPost(
     if (last.id === '') {
       throw new SabirError(BAD_REQUEST, `messages[${messages.length - 1}] has no id.`);
     }
-    const approvals = last.parts.flatMap(approvalOf);
-    return { kind: 'acknowledge', chatId, messageId: last.id, approvals, body };
+    const reports = last.parts.flatMap(reportOf);
+    return { kind: 'acknowledge', chatId, messageId: last.id, reports, body };
   }
   const at = messages.findLastIndex(({ role }) => role === 'user');
   const message = messages[at];
   if (!message) throw new SabirError(NO_USER_MESSAGE, 'messages has none with role "user".');
-  const text = textOf(message, at);
-  const attachments = message.parts.flatMap((part, i) =>
-    attachmentOf(part, `messages[${at}].parts[${i}]`),
-  );
+  const { text, attachments } = contentOf(message, `messages[${at}]`);
   if (text.trim() === '' && attachments.length === 0) {
     throw new SabirError(NO_USER_MESSAGE, `messages[${at}] has neither text nor files.`);
   }
@@ -90,6 +102,9 @@ export async function toChatPost(
     text,
     attachments,
     messages,
+    userMessage: message,
+    trigger,
+    ...(messageId !== undefined && { replaces: messageId }),
     body,
     requestId: nameOf(user.id, [trigger, ...which]),
     // A stock client that regenerates names no message, or the user's own.
@@ -99,16 +114,19 @@ export async function toChatPost(
   };
 }
 
-function textOf(message: UIMessage, at: number): string {
+/** What a user's message says, and the files that it brings. */
+export function contentOf(message: UIMessage | undefined, where = 'The message') {
   let text = '';
-  for (const [i, part] of message.parts.entries()) {
+  const attachments: Attachment[] = [];
+  for (const [i, part] of message?.parts.entries() ?? []) {
+    attachments.push(...attachmentOf(part, `${where}.parts[${i}]`));
     if (part.type !== 'text') continue;
     if (typeof part.text !== 'string') {
-      throw new SabirError(BAD_REQUEST, `messages[${at}].parts[${i}].text is not a string.`);
+      throw new SabirError(BAD_REQUEST, `${where}.parts[${i}].text is not a string.`);
     }
     text += part.text;
   }
-  return text;
+  return { text, attachments };
 }
 
 function attachmentOf(part: UIMessage['parts'][number], where: string): Attachment[] {
@@ -122,14 +140,24 @@ function attachmentOf(part: UIMessage['parts'][number], where: string): Attachme
 }
 
 /** As a client keeps it until it hears more of the call; what has another shape says nothing. */
-function approvalOf(part: UIMessage['parts'][number]): Approval[] {
-  const { state, approval, toolCallId } = part as Record<string, unknown>;
-  if (state !== 'approval-responded' || !isObject(approval)) return [];
-  const { id: approvalId, approved, reason } = approval;
-  if (typeof approvalId !== 'string' || typeof approved !== 'boolean') return [];
+function reportOf(part: UIMessage['parts'][number]): ToolReport[] {
+  const { state, approval, toolCallId, providerExecuted, output, errorText } = part as Record<
+    string,
+    unknown
+  >;
   if (typeof toolCallId !== 'string') return [];
-  const answer = { approved, ...(typeof reason === 'string' && { reason }) };
-  return [{ approvalId, toolCallId, answer }];
+  if (state === 'approval-responded' && isObject(approval)) {
+    const { id: questionId, approved, reason } = approval;
+    if (typeof questionId !== 'string' || typeof approved !== 'boolean') return [];
+    const answer = { approved, ...(typeof reason === 'string' && { reason }) };
+    return [{ questionId, toolCallId, answer }];
+  }
+  if (providerExecuted === true) return [];
+  const asked = { questionId: toolCallId, toolCallId };
+  if (state === 'output-available' && output !== undefined)
+    return [{ ...asked, answer: { output } }];
+  const isError = state === 'output-error' && typeof errorText === 'string';
+  return isError ? [{ ...asked, answer: { errorText } }] : [];
 }
 
 /** Files come inside the body, as `data:` URLs: each kind is held to its own limit. */
@@ -155,6 +183,6 @@ function checkSizes(messages: UIMessage[], bytes: number, limits: SizeLimits): v
 }
 
 /** The user's part is hashed alone, so that one user's text cannot collide with another user's request. */
-function nameOf(userId: string, which: unknown[]): string {
+export function nameOf(userId: string, which: unknown[]): string {
   return hash128(userId).slice(0, 16) + hash128(JSON.stringify(which));
 }

@@ -3,7 +3,8 @@ import type { Channel } from '../core/translator.ts';
 import { channelKeyOf, DEFAULT_CHANNEL, type Sessions, sessionKeyOf } from '../sessions/index.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admitted, Guard } from './access.ts';
-import type { Admission, Caller } from './admission.ts';
+import type { Admission, Caller, Seat } from './admission.ts';
+import { agUiRunOf, toAgUiPost } from './ag-ui-post.ts';
 import { type ChatPost, toChatPost } from './chat-post.ts';
 import type { ContractChat } from './contract-chat.ts';
 import type { WireName } from './open-wire.ts';
@@ -31,18 +32,27 @@ export type Place = {
   /** The path that messages for it are sent to. */
   endpoint: string;
   meta?: ContractRoute['meta'];
+  /** What an AG-UI client says of its run. */
+  agUi?: { runId: string; isBefore1: boolean };
 };
+
+/** One who has been let into a chat and has a seat, before the stream begins. */
+export type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
 
 /** One way into chats: who gets in, where their turns are kept and which wire is spoken. */
 export interface ChatRoute {
   readonly wire: WireName;
   /** How large a body may be here. */
   readonly limits: Pick<GatewayLimits, 'bodyBytes' | 'attachmentBytes'>;
+  /** Who opens a WebSocket here. What they may do in a chat is asked with each of their requests. */
+  knock(visit: Visit): Promise<Knocking>;
   /** Reads a message, and finds out where it goes. */
   receive(visit: Visit, channel: Channel | undefined): Promise<Received>;
   /** A chat that the address names. */
   enter(visit: Visit, chatId: string, needed: Role): Promise<Place>;
 }
+
+type Knocking = { user: User; caller: Caller };
 
 /** `release` gives back what the message's body takes of the limits: when its turn has ended, if it begins one. */
 type Received = { place: Place; post: ChatPost; release: () => void };
@@ -56,9 +66,16 @@ export type RouteContext = {
   endpoint: string;
 };
 
-/** The chats of one session. */
-export function createSessionRoute(sessionId: string, context: RouteContext): ChatRoute {
+/** The chats of one session, for clients of the AI SDK or of AG-UI. */
+export function createSessionRoute(
+  sessionId: string,
+  wire: 'ai-sdk' | 'ag-ui',
+  context: RouteContext,
+): ChatRoute {
   const { guard, admission, limits, upstream, sessions, endpoint } = context;
+  const { bodyBytes, attachmentBytes } = limits;
+  // AG-UI has files as bare base64, which only the parsed body shows to be files: `toChatPost` then tells them apart.
+  const sizes = wire === 'ag-ui' ? { bodyBytes: bodyBytes + attachmentBytes } : limits;
   const placeOf = ({ user, role }: Admitted, chatId: string, channel: Channel | undefined): Place =>
     inConversation({
       user,
@@ -74,8 +91,12 @@ export function createSessionRoute(sessionId: string, context: RouteContext): Ch
       route: 'sessions',
     });
   return {
-    wire: 'ai-sdk',
+    wire,
     limits,
+    async knock({ request }) {
+      const { user } = await guard.permitRequest(request, sessionId, 'viewer');
+      return { user, caller: userCaller(user) };
+    },
     async receive(visit, channel) {
       const admitted = await guard.permitRequest(visit.request, sessionId, 'collaborator');
       const { user } = admitted;
@@ -84,10 +105,15 @@ export function createSessionRoute(sessionId: string, context: RouteContext): Ch
       const { read: post, release } = await admission.readBody(
         visit.request,
         caller,
-        limits,
-        (body) => toChatPost(body, { user, channel, limits }),
+        sizes,
+        (body) => {
+          const about = { user, channel, limits };
+          return wire === 'ag-ui' ? toAgUiPost(body, about) : toChatPost(body, about);
+        },
       );
-      return { place: placeOf(admitted, post.chatId, channel), post, release };
+      const place = placeOf(admitted, post.chatId, channel);
+      const agUi = wire === 'ag-ui' && agUiRunOf(post);
+      return { place: agUi ? { ...place, agUi } : place, post, release };
     },
     async enter({ request, url }, chatId, needed) {
       const admitted = await guard.permitRequest(request, sessionId, needed);

@@ -1,39 +1,32 @@
 import { toByteResponse } from '../core/byte-source.ts';
-import {
-  INTERNAL_ERROR,
-  MAY_ONLY_WATCH,
-  NOT_FOUND,
-  PROMPT_TAKEN,
-  QUEUE_FULL,
-  SabirError,
-  SESSION_FULL,
-} from '../core/errors.ts';
-import type { TurnOutcome } from '../core/outcome.ts';
+import { INTERNAL_ERROR, NOT_FOUND, SabirError } from '../core/errors.ts';
+import { NO_LONGER_NEEDED } from '../core/no-longer-needed.ts';
 import { mayAnswer } from '../core/roles.ts';
+import { monotonicNow } from '../core/timers.ts';
 import type { Channel, Logger } from '../core/translator.ts';
-import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
 import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
 import type { Question } from '../turns/question.ts';
-import { hasContractEvents } from '../wires/contract/frames.ts';
+import { hasEventsAfter } from '../wires/has-events-after.ts';
 import { mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
-import type { Admission, Seat } from './admission.ts';
-import type { AnsweringPost } from './answer-approvals.ts';
+import type { Admission } from './admission.ts';
 import { toAnswer } from './answer-question.ts';
-import { createChatAnswers } from './chat-answers.ts';
+import { type AnsweringPost, createChatAnswers, type Given } from './chat-answers.ts';
 import { approvedIn, type ChatAudit } from './chat-audit.ts';
 import type { PromptPost } from './chat-post.ts';
-import type { ChatRoute, Place } from './chat-route.ts';
+import type { ChatRoute, Place, Seated } from './chat-route.ts';
 import { createFanouts } from './fanout.ts';
+import { createFollowing } from './follow-chat.ts';
 import type { GatewayTurns } from './gateway-turns.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { OpenStreams } from './open-streams.ts';
 import {
+  eventsOf,
   type OpenWire,
   openWire,
-  WIRE_HEADERS,
   type WireName,
+  wireHeaders,
   wireOf,
   wireReopener,
 } from './open-wire.ts';
@@ -42,10 +35,13 @@ import type { OwedReplays } from './owed-replays.ts';
 import { QueuedViewer } from './queued-viewer.ts';
 import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
+import { sessionRefusal } from './session-refusal.ts';
 import type { SleepWatch } from './sleep-watch.ts';
+import { createStopping } from './stop-turns.ts';
+import type { Begun } from './turn-host.ts';
 import { type Departure, Viewer } from './viewer.ts';
 import type { Viewers } from './viewers.ts';
-import { channelOf, cursorOf, type Visit } from './visit.ts';
+import { channelOf, clientOf, cursorOf, type Visit } from './visit.ts';
 
 type ChatVerbsOptions = {
   log: TurnLog;
@@ -63,13 +59,18 @@ type ChatVerbsOptions = {
   sleepWatch: SleepWatch | undefined;
 };
 
-/** Why a session may refuse a message that it was given. */
-const SESSION_REFUSALS = [QUEUE_FULL, SESSION_FULL, MAY_ONLY_WATCH, PROMPT_TAKEN];
+/** How often the log says that a client cannot answer approvals. */
+const UNVERSIONED_WARNING_MS = 3_600_000;
 
-/** A viewer of a turn, before the stream begins. */
-type Seated = { visit: Visit; place: Place; wire: WireName; seat: Seat };
+type Viewing = {
+  turn: TurnInfo;
+  after: number;
+  answered?: ReadonlySet<string>;
+  /** The page that watches this turn has asked for these as well, before it was reloaded: they wait for it. */
+  waiting?: TurnInfo[];
+};
 
-/** What can be done in a chat, whichever way somebody came into it: send, resume, stop, answer. */
+/** What can be done in a chat, whichever way the user came into it: send, resume, follow, stop, answer. */
 export function createChatVerbs(options: ChatVerbsOptions) {
   const { log, turns, viewers, owed, admission, audit, streams, metrics, limits, timing, logger } =
     options;
@@ -81,11 +82,24 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       error: withoutContent(error),
     }),
   );
+  const following = createFollowing({ ...options, fanouts, restoring });
+  const stop = createStopping(options);
+
+  let nextUnversionedWarning = 0;
+
+  function warnOfUnversioned(): void {
+    const now = monotonicNow();
+    if (now < nextUnversionedWarning) return;
+    nextUnversionedWarning = now + UNVERSIONED_WARNING_MS;
+    logger?.warn?.(
+      'a tool call waits for an approval, and a client has not said its AI SDK version: it gets the question as a data part only. With AI SDK 6 or 7, add ?aiSdk=6 or ?aiSdk=7 to its `api`, or the header x-sabir-ai-sdk',
+    );
+  }
 
   /** Streams a turn to a viewer who has a seat. */
   function view(
     { visit, place, wire, seat }: Seated,
-    { turn, after, answered }: { turn: TurnInfo; after: number; answered?: ReadonlySet<string> },
+    { turn, after, answered, waiting = [] }: Viewing,
   ): Response {
     const { request, startedAt, requestId } = visit;
     const { user, role, sessionId, chatId } = place;
@@ -95,7 +109,12 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const isDetaching =
       place.caller.kind === 'user' && (isResuming || request.headers.get('x-sabir-detach') === '1');
     seat.watch(turnId);
-    const leave = viewers.enter(turnId, { isDetaching, mayStop: mayStop(role) });
+    const watched = [turn, ...waiting].map((one) =>
+      viewers.enter(one.turnId, { isDetaching, mayStop: mayStop(role) }),
+    );
+    const leaving = new AbortController();
+    // While the log is away, no other gateway can ask who reads the turn.
+    for (const one of waiting) attend(one, leaving.signal).catch(() => undefined);
     const leaveSession = turns.enter(place);
     metrics.viewers.add(1);
     const onDeparture = (how: Departure) => {
@@ -105,7 +124,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       leaveSession();
       if (how === 'left') metrics.aborts.add({ side: 'client' });
       if (how === 'let-go') metrics.aborts.add({ side: 'server' });
-      leave(how !== 'left', how === 'to-answer');
+      leaving.abort(NO_LONGER_NEEDED);
+      for (const leave of watched) leave(how !== 'left', how === 'to-answer');
       logger?.info?.(`viewer ${how}`, { requestId, sessionId, chatId, turnId });
     };
     const viewing = {
@@ -114,11 +134,11 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       answered,
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
     };
-    const about = { visit, place, logger };
+    const about = { client: clientOf(request, visit.url), place, logger };
     const opened = openWire(wire, viewing, about);
     const { keepAliveMs } = timing;
     const { expiresAt } = user;
-    const toViewer = (viewed: TurnInfo, { encoder, pausing }: OpenWire) =>
+    const toViewer = (viewed: TurnInfo, { encoder, pausing, isUnversioned }: OpenWire) =>
       new Viewer({
         fanouts,
         turn: viewed,
@@ -135,6 +155,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         },
         onReplay: (bytes) => metrics.replayedBytes.add({}, bytes),
         onSlow: () => metrics.slowViewers.add(),
+        // Our own transports resume, and answer questions at `/answer`.
+        onApprovalRequest: isUnversioned && !isResuming ? warnOfUnversioned : undefined,
         onDeparture,
       });
     const queue = turns.queueOf(turn, place);
@@ -148,16 +170,22 @@ export function createChatVerbs(options: ChatVerbsOptions) {
           isResuming,
           keepAliveMs,
           expiresAt,
-          async toViewer() {
+          async toViewer(isShown) {
             const begun = place.sessions ? await log.get(turnId) : turn;
-            return begun && toViewer(begun, reopen(begun));
+            return begun && toViewer(begun, reopen(begun, isShown));
           },
           onDeparture,
         })
       : toViewer(turn, opened);
     const leaveStreams = streams.add(place, { turnId, letGo: (why) => viewer.letGo(why) });
-    const headers = { ...WIRE_HEADERS[wire], 'x-sabir-turn': turnId };
+    const headers = { ...wireHeaders(wire, chatId), 'x-sabir-turn': turnId };
     return toByteResponse(viewer, { headers }, request.signal);
+  }
+
+  /** Reads a turn that waits until it begins: the gateway that it was asked at sees that it has a viewer here. */
+  async function attend({ turnId, lastSeq }: TurnInfo, signal: AbortSignal): Promise<void> {
+    if (!log.outlivesProcess) return;
+    for await (const _ of log.read(turnId, lastSeq, signal)) return;
   }
 
   async function send(route: ChatRoute, visit: Visit): Promise<Response> {
@@ -181,7 +209,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     let isHeld = false;
     try {
       return await withSeat({ visit, place, wire }, async (viewer) => {
-        if (post.kind === 'acknowledge') return goOn(post, viewer);
+        if (post.kind !== 'prompt') return goOn(post, viewer);
         const { turn, isNew, accepted } = await begin(post, viewer, { channel, onEnd: release });
         isHeld = isNew;
         // The stream first: a log that retains nothing would forget a turn that ends meanwhile.
@@ -199,13 +227,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   }
 
   /** A session that refuses a message at once is answered with a status instead of a stream. */
-  async function checkAccepted(
-    accepted: Promise<TurnOutcome | undefined> | undefined,
-    response: Response,
-  ): Promise<void> {
-    const outcome = accepted && (await within(timing.acceptMs, accepted));
-    const code = outcome?.status === 'failed' ? outcome.code : undefined;
-    const kind = SESSION_REFUSALS.find((refusal) => refusal.code === code);
+  async function checkAccepted(accepted: Begun['accepted'], response: Response): Promise<void> {
+    const kind = await sessionRefusal(accepted, timing.acceptMs);
     if (!kind) return;
     await response.body?.cancel();
     throw new SabirError(kind);
@@ -213,13 +236,11 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
   async function goOn(post: AnsweringPost, viewer: Seated): Promise<Response> {
     const { visit, place, wire } = viewer;
-    const continuation = wire === 'ai-sdk' && (await answers.goOn(post, place, visit));
-    if (!continuation) return acknowledgement(wire, post, place);
-    const { turnId } = continuation.turn;
-    for (const { approvalId: questionId, answer } of continuation.given) {
-      audit.accepted('answer', viewer, { turnId, questionId, ...approvedIn(answer) });
-    }
-    return view(viewer, continuation);
+    const mayGoOn = wire === 'ai-sdk' || post.kind === 'answer';
+    const onGiven = ({ answer, ...ids }: Given) =>
+      audit.accepted('answer', viewer, { ...ids, ...approvedIn(answer) });
+    const continuation = mayGoOn && (await answers.goOn(post, { place, visit, onGiven }));
+    return continuation ? view(viewer, continuation) : acknowledgement(wire, post, place);
   }
 
   async function begin(
@@ -258,6 +279,12 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     return withSeat({ visit, place, wire }, findAndShow);
   }
 
+  async function follow(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
+    const wire = wireOf(visit, route.wire);
+    const place = await route.enter(visit, chatId, 'viewer');
+    return withSeat({ visit, place, wire }, following.follow);
+  }
+
   async function findAndShow(viewer: Seated): Promise<Response> {
     const { visit, place, wire } = viewer;
     const cursor = cursorOf(visit);
@@ -269,7 +296,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       if (!isOver) return show({ turn: named, after });
     }
     // The one that runs, not one that waits, be it behind it or for an answer.
-    const [running] = await turns.live(place);
+    const live = await turns.live(place);
+    const [running] = live;
     const latest = running ?? (await log.latest(place.logSession, place.logChat));
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
@@ -279,9 +307,10 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     // Also while it runs: a page that is being told is owed nothing any more.
     const isOwed = cursor !== undefined || (await owed.take(place.user.id, turn.messageId));
     if (turn.outcome && (!isOwed || turn.lastSeq === 0)) return nothing();
-    return show({ turn, after: 0 });
+    const waiting = turns.waitingOf(live, place).filter(({ turnId }) => turnId !== turn.turnId);
+    return show({ turn, after: 0, waiting });
 
-    function show(what: { turn: TurnInfo; after: number }): Response {
+    function show(what: Viewing): Response {
       metrics.resumes.add();
       turns.traceOf(what.turn.turnId)?.event('resume', { 'sabir.after': what.after });
       return view(viewer, what);
@@ -296,8 +325,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     { signal }: Request,
   ): Promise<boolean> {
     if (after === turn.lastSeq) return true;
-    if (after === 0 || wire !== 'contract') return false;
-    return !(await hasContractEvents(log, turn, after, signal));
+    const toEvents = after === 0 ? undefined : eventsOf(wire, turn);
+    if (!toEvents) return false;
+    return !(await hasEventsAfter(after, log.read(turn.turnId, 0, signal), toEvents));
   }
 
   /** The latest of a chat, and those that run: it may be waiting behind them. */
@@ -306,20 +336,6 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const live = await turns.live(place);
     const others = live.filter(({ turnId }) => turnId !== latest?.turnId);
     return latest ? [latest, ...others] : others;
-  }
-
-  async function stop(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
-    const place = await audit.entering('stop', { chatId, visit }, () =>
-      route.enter(visit, chatId, 'collaborator'),
-    );
-    let isHeard = false;
-    const live = await turns.live(place);
-    for (const turn of turns.toStop(live, place)) {
-      const isTaken = await turns.stop(turn, place, 'stopped by the user');
-      if (isTaken) audit.accepted('stop', { place, visit }, { turnId: turn.turnId });
-      isHeard ||= isTaken;
-    }
-    return isHeard ? json(202, { stopped: true }) : nothing();
   }
 
   async function answer(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
@@ -362,5 +378,5 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     });
   }
 
-  return { send, resume, stop, answer };
+  return { send, resume, follow, stop, answer, close: following.close };
 }

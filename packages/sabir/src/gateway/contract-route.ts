@@ -46,6 +46,11 @@ export function createContractRoute(
     return isPublic ? { kind: 'address', key: addressKeyOf(address) } : userCaller(user);
   }
 
+  async function knock(visit: Visit): Promise<{ user: User; caller: Caller }> {
+    const user = await identify(visit.request);
+    return { user, caller: callerOf(user, visit) };
+  }
+
   async function placeOf(
     { user, caller }: { user: User; caller: Caller },
     chatId: string,
@@ -82,9 +87,9 @@ export function createContractRoute(
   return {
     wire: 'contract',
     limits,
+    knock,
     async receive(visit, channel) {
-      const user = await identify(visit.request);
-      const caller = callerOf(user, visit);
+      const { user, caller } = await knock(visit);
       await guard.admit(visit, user, { route: name });
       const { read, release } = await admission.readBody(
         visit.request,
@@ -101,8 +106,7 @@ export function createContractRoute(
       return { ...read, release };
     },
     async enter(visit, chatId, needed) {
-      const user = await identify(visit.request);
-      return placeOf({ user, caller: callerOf(user, visit) }, chatId, needed);
+      return placeOf(await knock(visit), chatId, needed);
     },
   };
 }

@@ -9,7 +9,8 @@ export type Cors = {
 
 const ALLOWED_HEADERS =
   'authorization, content-type, last-event-id, x-sabir-detach, x-sabir-resume, x-sabir-ai-sdk';
-const EXPOSED_HEADERS = 'x-vercel-ai-ui-message-stream, x-sabir-turn, retry-after';
+const EXPOSED_HEADERS =
+  'x-vercel-ai-ui-message-stream, x-sabir-turn, x-resumable-stream-id, retry-after';
 
 export function allowsOrigin(cors: Cors | undefined, origin: string): boolean {
   const { origins = [] } = cors ?? {};

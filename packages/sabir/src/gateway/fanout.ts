@@ -25,6 +25,8 @@ export interface TailViewer {
   readonly cursor: number;
   /** Whether it would take a piece now. */
   readonly isReady: boolean;
+  /** Does not keep a turn that all other viewers have left. */
+  readonly isPassive: boolean;
   take(piece: Piece): void;
   /** It was not ready, and reads on by itself; `encoder` is in its state at the viewer's cursor. */
   fallBehind(encoder: WireEncoder, passed: Passed): void;
@@ -69,6 +71,9 @@ export class Fanout {
   passed: Passed = { bytes: 0, compactBytes: 0, largestBytes: 0, isInRun: false };
   #options: FanoutOptions;
   #members = 0;
+  /** Those of them that are not passive: while there are any, the log knows that the turn is read here. */
+  #active = 0;
+  #presence: AbortController | undefined;
   /** The viewers at the tail, by what they are sent. */
   #groups = new Map<string, Group>();
   #reading = new AbortController();
@@ -84,12 +89,21 @@ export class Fanout {
   }
 
   /** For each viewer once, before it reads. */
-  enter(): void {
+  enter({ isPassive }: TailViewer): void {
+    if (!isPassive && this.#active++ === 0) this.#showPresence();
     if (this.#members++ === 0) void this.#follow();
+  }
+
+  /** A reader that is never asked for anything. */
+  #showPresence(): void {
+    const { log, turn } = this.#options;
+    this.#presence = new AbortController();
+    log.read(turn.turnId, this.position, this.#presence.signal);
   }
 
   leave(viewer: TailViewer): void {
     this.#drop(viewer);
+    if (!viewer.isPassive && --this.#active === 0) this.#presence?.abort(NO_LONGER_NEEDED);
     if (--this.#members > 0) return;
     this.#reading.abort(NO_LONGER_NEEDED);
     this.#options.onEmpty();
@@ -120,7 +134,8 @@ export class Fanout {
     const { log, turn, pace } = this.#options;
     const { signal } = this.#reading;
     try {
-      const batches = log.read(turn.turnId, this.position, signal)[Symbol.asyncIterator]();
+      const passively = log.read(turn.turnId, this.position, signal, Infinity, true);
+      const batches = passively[Symbol.asyncIterator]();
       for (;;) {
         // Before the log is asked: what comes while we wait is part of the same batch.
         if (this.#isCrowd) await pace.wait();
@@ -176,7 +191,7 @@ export class Fanout {
     structure: readonly LoggedChunk[],
   ): WireEncoder | undefined {
     let before: WireEncoder | undefined;
-    if (structure.some(({ chunk }) => chunk.type === 'finish-step')) before = encoder.fork();
+    if (structure.some(({ chunk }) => PAUSES.has(chunk.type))) before = encoder.fork();
     for (const viewer of viewers) {
       if (viewer.isReady) continue;
       before ??= encoder.fork();
@@ -193,6 +208,9 @@ export function structureOf(entries: readonly LoggedChunk[]): readonly LoggedChu
   if (entries.length === 1 && isDelta((entries[0] as LoggedChunk).chunk)) return NONE;
   return entries.filter(({ chunk }) => !isDelta(chunk));
 }
+
+/** Where a viewer's stream may end because its client has to answer first. */
+const PAUSES: ReadonlySet<string> = new Set(['finish-step', 'data-question']);
 
 const NONE: readonly LoggedChunk[] = [];
 

@@ -1,10 +1,11 @@
 import { SabirError, SHUTTING_DOWN } from '../core/errors.ts';
-import type { TurnInfo } from '../turns/log.ts';
+import type { Steer, TurnInfo } from '../turns/log.ts';
 import type { SessionLease } from '../turns/session-pool.ts';
 import { waitsFor } from '../turns/turn-progress.ts';
 import type { SessionIdentity } from '../turns/upstream.ts';
 import type { Admission } from './admission.ts';
 import type { Place } from './chat-route.ts';
+import type { ChatEvents, ChatWatch } from './chat-watch.ts';
 import { createHostedTurns } from './hosted-turns.ts';
 import type { QueueWatch } from './queued-viewer.ts';
 import { createTurnAccounts } from './turn-accounts.ts';
@@ -99,10 +100,17 @@ export function createGatewayTurns(options: GatewayTurnsOptions) {
       const queued = await hostOf(place).queued(place);
       return [...turns, ...queued].sort((one, other) => rankOf(one) - rankOf(other));
     },
+    /** Of these turns of a conversation, those that this user has asked for in this chat, and that wait behind others. */
+    waitingOf: (live: TurnInfo[], place: Place): TurnInfo[] =>
+      live.filter((turn) => turn.status === 'queued' && hostOf(place).isAskedBy(turn, place)),
+    unbegunIn: (place: Pick<Place, 'sessionId' | 'sessions'>): string[] =>
+      hostOf(place).unbegun(place),
     queueOf: (turn: TurnInfo, place: Place): QueueWatch | undefined =>
       hostOf(place).queueOf(turn, place),
     stop: (turn: TurnInfo, place: Place, reason: string): Promise<boolean> =>
       hostOf(place).stop(turn, place, reason),
+    steer: (turn: TurnInfo, message: Steer, place: Place): Promise<boolean> =>
+      hostOf(place).steer(turn, message, place),
     /**
      * Of the turns of a conversation that have not ended, those that a stop in this chat is for: what was asked for in this
      * chat, where that is known, and of that what has begun. A prompt that waits behind it may be another user's.
@@ -119,6 +127,7 @@ export function createGatewayTurns(options: GatewayTurnsOptions) {
     isWatchedElsewhere: (turn: TurnInfo): boolean => inSessions?.isWatched(turn) ?? false,
     /** A user begins to watch. Gives the function to call when they leave. */
     enter: (place: Place): (() => void) => hostOf(place).enter(place),
+    watch: (place: Place, on: ChatEvents): ChatWatch => hostOf(place).watch(place, on),
     retireSessions: runner.retireSessions,
     get isClosing() {
       return runner.isClosing;

@@ -16,6 +16,7 @@ import { createGuard } from './access.ts';
 import { createAdmission } from './admission.ts';
 import { createChatAudit } from './chat-audit.ts';
 import { type ChatRoute, createSessionRoute } from './chat-route.ts';
+import { type ChatUpgrade, createChatSockets } from './chat-sockets.ts';
 import { createChatVerbs } from './chat-verbs.ts';
 import { createContractRoute } from './contract-route.ts';
 import { corsHeaders } from './cors.ts';
@@ -29,6 +30,7 @@ import { createReadiness } from './readiness.ts';
 import { json, toErrorResponse } from './responses.ts';
 import { createSessionReads } from './session-reads.ts';
 import { createSleepWatch } from './sleep-watch.ts';
+import { createSteer } from './steer.ts';
 import { createViewers } from './viewers.ts';
 import type { Visit } from './visit.ts';
 
@@ -36,7 +38,16 @@ export interface ChatGateway {
   /** `address` is where the request comes from: `serve` and `toNodeListener` of `sabir/node` give it. */
   fetch(request: Request, info?: { address?: string }): Promise<Response>;
   /**
-   * Ends a person's streams in this process at once, and uses their connections to agents for nothing new. Their turns go
+   * Decides about a WebSocket of AI SDK 7's `WebSocketChatTransport`, which is opened at the address that messages are
+   * POSTed to. Gives a refusal, or what serves the socket; undefined where no chat is at this address.
+   * `toUpgradeListener` of `sabir/node` calls it.
+   */
+  upgrade(
+    request: Request,
+    info?: { address?: string },
+  ): Promise<ChatUpgrade | Response | undefined>;
+  /**
+   * Ends a person's streams and WebSockets in this process at once, and uses their connections to agents for nothing new. Their turns go
    * on. A client that comes back is asked who it is, and `access` what it may do, as for any request.
    */
   disconnect(userId: string): void;
@@ -106,6 +117,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     logger,
     sleepWatch,
   });
+  const steer = createSteer({ log, turns, guard, admission, audit, streams, timing });
   const shared = { guard, admission, limits, upstream, sessions };
   const contractRoutes = new Map<string, ChatRoute>();
   for (const name of ['chat', 'onboarding'] as const) {
@@ -113,6 +125,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const context = { ...shared, endpoint: `${base}/${name}` };
     if (route) contractRoutes.set(name, createContractRoute(name, route, context));
   }
+  const chatSockets = createChatSockets({ guard, admission, limits, fetch });
   let closing: Promise<void> | undefined;
   const showReadiness = createReadiness({
     log,
@@ -179,12 +192,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const [name, ...rest] = pathname.slice(base.length + 1).split('/');
     if (name === 'sessions') return sessionRoutes(rest);
     const route = contractRoutes.get(name ?? '');
-    if (!route) return [];
-    const chatId = rest.at(-1) === 'messages' && decode(rest.slice(0, -1).join('/'));
-    if (!chatId) return chatRoutes(route, rest);
-    return [
-      get(async (visit) => reads.messages(await reads.enterChat(route, chatId, visit), visit)),
-    ];
+    return route ? chatRoutes(route, rest) : [];
   }
 
   function sessionRoutes([session, what, ...rest]: string[]): Route[] {
@@ -195,9 +203,23 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     if (show && rest.length === 0) {
       return [get(async (visit) => show(await reads.enterSession(sessionId, visit), visit))];
     }
-    if (what !== 'chat') return [];
-    const endpoint = `${base}/sessions/${encodeURIComponent(sessionId)}/chat`;
-    return chatRoutes(createSessionRoute(sessionId, { ...shared, endpoint }), rest);
+    return what === 'chat' || what === 'ag-ui' ? chatRoutes(chatsOf(sessionId, what), rest) : [];
+  }
+
+  function chatsOf(sessionId: string, what: 'chat' | 'ag-ui'): ChatRoute {
+    const endpoint = `${base}/sessions/${encodeURIComponent(sessionId)}/${what}`;
+    const wire = what === 'chat' ? 'ai-sdk' : what;
+    return createSessionRoute(sessionId, wire, { ...shared, endpoint });
+  }
+
+  /** The chats that a WebSocket at this address is for. */
+  function socketRouteOf({ pathname }: URL): ChatRoute | undefined {
+    if (!pathname.startsWith(`${base}/`)) return undefined;
+    const [name = '', ...rest] = pathname.slice(base.length + 1).split('/');
+    if (name !== 'sessions') return rest.length === 0 ? contractRoutes.get(name) : undefined;
+    const sessionId = decode(rest[0]);
+    const isChat = rest.length === 2 && rest[1] === 'chat';
+    return isChat && sessionId !== undefined ? chatsOf(sessionId, 'chat') : undefined;
   }
 
   function chatRoutes(route: ChatRoute, rest: string[]): Route[] {
@@ -207,8 +229,13 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const chatId = decode(rest.slice(0, -1).join('/'));
     if (chatId === undefined) return [];
     if (verb === 'stream') return [get((v) => verbs.resume(route, chatId, v))];
+    if (verb === 'follow') return [get((v) => verbs.follow(route, chatId, v))];
     if (verb === 'stop') return [post((v) => verbs.stop(route, chatId, v))];
     if (verb === 'answer') return [post((v) => verbs.answer(route, chatId, v))];
+    if (verb === 'steer') return [post((v) => steer(route, chatId, v))];
+    if (verb === 'messages') {
+      return [get(async (v) => reads.messages(await reads.enterChat(route, chatId, v), v))];
+    }
     return [];
   }
 
@@ -244,40 +271,53 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
 
   async function letGo(): Promise<void> {
     await turns.close();
+    verbs.close();
     viewers.close();
     streams.close();
+    chatSockets.close();
     sleepWatch?.close();
     if (!options.log && !sessions) await log.close();
   }
 
+  function toVisit(request: Request, info: { address?: string } | undefined): Visit {
+    return {
+      request,
+      url: new URL(request.url),
+      requestId: createId(),
+      startedAt: Date.now(),
+      address: addressOf(request, info?.address),
+    };
+  }
+
+  function refuse(error: unknown, { request: { method }, requestId, url }: Visit): Response {
+    if (!(error instanceof SabirError) || error.status >= 500) {
+      const failed = { requestId, method, path: url.pathname, error: loggable(error) };
+      logger?.error?.('request failed', failed);
+    }
+    return toErrorResponse(error);
+  }
+
+  async function fetch(request: Request, info?: { address?: string }): Promise<Response> {
+    const visit = toVisit(request, info);
+    const response = await handle(visit).catch((error: unknown) => refuse(error, visit));
+    for (const [name, value] of Object.entries(corsHeaders(options.cors, request))) {
+      response.headers.set(name, value);
+    }
+    return response;
+  }
+
   return {
-    async fetch(request, info) {
-      const visit: Visit = {
-        request,
-        url: new URL(request.url),
-        requestId: createId(),
-        startedAt: Date.now(),
-        address: addressOf(request, info?.address),
-      };
-      let response: Response;
-      try {
-        response = await handle(visit);
-      } catch (error) {
-        response = toErrorResponse(error);
-        if (!(error instanceof SabirError) || error.status >= 500) {
-          const { requestId, url } = visit;
-          const { method } = request;
-          const failed = { requestId, method, path: url.pathname, error: loggable(error) };
-          logger?.error?.('request failed', failed);
-        }
-      }
-      for (const [name, value] of Object.entries(corsHeaders(options.cors, request))) {
-        response.headers.set(name, value);
-      }
-      return response;
+    fetch,
+    async upgrade(request, info = {}) {
+      const visit = toVisit(request, info);
+      const route = socketRouteOf(visit.url);
+      if (!route) return undefined;
+      if (closing) return refuse(new SabirError(SHUTTING_DOWN), visit);
+      return chatSockets.admit(route, visit, info).catch((error: unknown) => refuse(error, visit));
     },
     disconnect(userId) {
       streams.disconnect(userId);
+      chatSockets.disconnect(userId);
       turns.retireSessions(userId);
     },
     close() {

@@ -9,12 +9,16 @@ import {
   DEFAULT_CHANNEL,
   historyOf,
   type PromptInfo,
+  promptIdOf,
   type Session,
   type Sessions,
   sessionKeyOf,
+  toUIMessage,
+  userMessageIdOf,
 } from '../sessions/index.ts';
 import type { TurnInfo } from '../turns/log.ts';
 import type { Place } from './chat-route.ts';
+import { watchHostedChat } from './hosted-chat.ts';
 import type { TurnTrace } from './trace-turn.ts';
 import type { TurnAccounts } from './turn-accounts.ts';
 import type { Asking, Beginning, TurnHost } from './turn-host.ts';
@@ -59,16 +63,24 @@ export function createHostedTurns(
     }
   }
 
-  /** Whether a prompt that was asked before is to be asked anew: its turn has not answered it, or is forgotten. */
+  /**
+   * Whether a prompt that was asked before is to be asked anew: its turn has not answered it, or is forgotten, or another
+   * prompt has replaced it, as where an edit is taken back by another edit.
+   */
   async function isToBeAskedAnew(
+    { storage }: Session,
     prompt: PromptInfo,
-    { isWish }: Beginning,
+    { isWish, trigger, replaces }: Beginning,
     { askedAt, isRepeat }: Asking,
   ): Promise<boolean> {
     if (prompt.status !== 'ended') return false;
     const isForgotten = (await log.get(prompt.turnId)) === undefined;
     if (isRepeat) return isForgotten;
     const isAnswered = prompt.outcome === 'finished' || prompt.outcome === 'paused';
+    if (trigger === 'regenerate-message' || replaces !== undefined) {
+      const message = storage.message(userMessageIdOf(prompt));
+      if (!message || promptIdOf(message) !== prompt.promptId) return true;
+    }
     return isForgotten || !isAnswered || (isWish && (prompt.endedAt ?? Infinity) <= askedAt);
   }
 
@@ -79,7 +91,7 @@ export function createHostedTurns(
   ) {
     const { place, traceparent, refusal } = asking;
     const { user, role, channel = DEFAULT_CHANNEL } = place;
-    const { text, attachments, body } = post;
+    const { text, attachments, body, trigger, replaces, userMessage } = post;
     const bytes = attachments.reduce((sum, { url }) => sum + url.length, text.length);
     const asked = {
       text,
@@ -87,13 +99,19 @@ export function createHostedTurns(
       body,
       bytes,
       ...channel,
+      trigger,
+      ...(replaces !== undefined && { replaces }),
+      ...(userMessage?.id && { userMessageId: userMessage.id }),
       ...(traceparent && { traceparent }),
     };
+    const mayReplace = trigger === 'regenerate-message' || replaces !== undefined;
     for (let promptId = post.requestId; ; ) {
       const known = session.storage.promptInfo('promptId', promptId);
       if (!known && refusal) throw refusal;
+      if (!known && mayReplace) await session.settle(channel);
       const found = session.prompt({ ...asked, promptId }, { user, role });
-      if (found.isNew || !(await isToBeAskedAnew(found.prompt, post, asking))) return found;
+      if (found.isNew || !(await isToBeAskedAnew(session, found.prompt, post, asking)))
+        return found;
       promptId = `${post.requestId} after ${found.prompt.turnId}`;
     }
   }
@@ -116,6 +134,7 @@ export function createHostedTurns(
   async function follow(
     { session, prompt, place }: OpenTurn,
     { requestId }: Asking,
+    userMessage: UIMessage | undefined,
     trace: TurnTrace | undefined,
     release: () => void,
   ): Promise<void> {
@@ -132,11 +151,26 @@ export function createHostedTurns(
     if (isWithdrawn || !options.onFinish) return;
     const { onFinish } = options;
     try {
-      const hook = (async () => onFinish({ ...ended, sessionId, chatId, turnId, user }))();
+      const told = toFinished(session, prompt, userMessage);
+      const hook = (async () => onFinish({ ...ended, ...told, sessionId, chatId, turnId, user }))();
       await within(timing.hookMs, hook, () => metrics.hookTimeouts.add({ hook: 'onFinish' }));
     } catch (error) {
       logger?.error?.('onFinish failed', { ...ids, error: withoutContent(error) });
     }
+  }
+
+  /** What was asked, for `onFinish`. Of a regenerate it is what the session has: the client may have sent other words. */
+  function toFinished({ storage }: Session, prompt: PromptInfo, sent: UIMessage | undefined) {
+    const { trigger = 'submit-message', replaces } = prompt;
+    const id = userMessageIdOf(prompt);
+    const isAgain = trigger === 'regenerate-message';
+    const stored = isAgain ? storage.message(id) : undefined;
+    const message = stored ? toUIMessage(stored) : sent && { ...sent, id };
+    return {
+      trigger,
+      ...(message && { userMessage: message }),
+      ...(replaces !== undefined && { replaces }),
+    };
   }
 
   /** A turn that has not begun, as the log would tell it. */
@@ -178,7 +212,7 @@ export function createHostedTurns(
             release();
             onEnd?.();
           };
-          runner.awaitAtClose(follow(turn, asking, trace, leave));
+          runner.awaitAtClose(follow(turn, asking, post.userMessage, trace, leave));
         }
         const isWaiting = session.queue.positionOf(prompt) > 0;
         const begun = !isWaiting && (await within(timing.acceptMs, session.whenBegun(prompt)));
@@ -197,6 +231,15 @@ export function createHostedTurns(
       });
     },
     isOfChat: ({ turnId }, { chatId }) => open.get(turnId)?.place.chatId === chatId,
+    isAskedBy({ turnId }, { chatId, user }) {
+      const { place } = open.get(turnId) ?? {};
+      return place?.chatId === chatId && place.user.id === user.id;
+    },
+    unbegun({ sessionId }) {
+      const { session, release } = sessions.hold(sessionId);
+      release();
+      return session.queue.list().map(({ messageId }) => messageId);
+    },
     queueOf({ turnId, requestId: promptId, lastSeq, outcome }, { sessionId }) {
       if (lastSeq > 0 || outcome) return undefined;
       const { session, release } = sessions.hold(sessionId);
@@ -231,6 +274,13 @@ export function createHostedTurns(
         }
       });
     },
+    async steer({ turnId }, message, place) {
+      const { user, role } = place;
+      return withSession(place, async (session) => {
+        const prompt = session.storage.promptInfo('turnId', turnId);
+        return prompt?.status === 'running' && session.steer(prompt, message, { user, role });
+      });
+    },
     withdrawUnwatched(turnId) {
       const { session, prompt, place } = open.get(turnId) ?? {};
       if (!session || !prompt || !place || session.queue.positionOf(prompt) === 0) return false;
@@ -251,6 +301,7 @@ export function createHostedTurns(
           release();
         });
     },
+    watch: (place, on) => watchHostedChat(sessions, place, on),
     async lease({ sessionId }) {
       const { session, release } = sessions.hold(sessionId);
       if (session.isClosed) throw new SabirError(SHUTTING_DOWN);

@@ -1,3 +1,4 @@
+export { type Decision, toDecision } from '../core/decision.ts';
 export { createMetricRegistry, type LimitUse, type MetricRegistry } from '../core/metrics.ts';
 export type { AnswerBy, Role } from '../core/roles.ts';
 export { type AgentUpstreamOptions, asUpstream } from '../sources/ai-sdk/upstream.ts';
@@ -11,11 +12,13 @@ export type {
   AgentStart,
   QuestionOption,
   SessionEvent,
+  SteeringMessage,
 } from '../turns/agent.ts';
 export type {
   Answer,
   BeginTurn,
   LoggedChunk,
+  Steer,
   Stop,
   TurnCommand,
   TurnInfo,
@@ -23,7 +26,6 @@ export type {
   TurnWriter,
 } from '../turns/log.ts';
 export { type MemoryTurnLogOptions, memoryTurnLog } from '../turns/memory.ts';
-export type { FinishedTurn } from '../turns/turn-options.ts';
 export type {
   Attachment,
   Prompt,
@@ -36,6 +38,8 @@ export type {
   WaitingTurn,
 } from '../turns/upstream.ts';
 export { type SessionRecord, sessionAccess } from './access.ts';
+export type { ChatSocket, ChatSocketEvents } from './chat-socket.ts';
+export type { ChatUpgrade } from './chat-sockets.ts';
 export { type ContractChat, contractChatOf } from './contract-chat.ts';
 export type { Cors } from './cors.ts';
 export { type ChatGateway, createChatGateway } from './gateway.ts';
@@ -44,6 +48,7 @@ export type {
   ChatBody,
   ChatGatewayOptions,
   ContractRoute,
+  FinishedTurn,
   GatewayLimits,
   GatewayRoutes,
   GatewayTiming,

@@ -69,6 +69,7 @@ export function createGatewayMetrics(registry: MetricRegistry) {
       'Turns that other gateways have taken from this one, or were given by it.',
     ),
     viewers: gauge('sabir_viewers', 'Streams that are being read.'),
+    followers: gauge('sabir_followers', 'Those of them that follow a chat across its turns.'),
     resumes: registry.counter('sabir_resumes_total', 'Streams that were resumed.'),
     replayedBytes: registry.counter('sabir_replayed_bytes_total', 'Bytes of replays.'),
     hookTimeouts: registry.counter(

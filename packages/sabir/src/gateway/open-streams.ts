@@ -16,7 +16,8 @@ import { loggable } from './hook-error.ts';
 /** So many people are asked about at once. */
 const AT_ONCE = 10;
 
-type OpenStream = { readonly turnId: string; letGo(why: ErrorKind): void };
+/** Without a turn, it stays when one ends. */
+type OpenStream = { readonly turnId?: string; letGo(why: ErrorKind): void };
 
 /** The streams of one person in one session: one question answers for all of them. */
 type Group = { place: Place; streams: Set<OpenStream> };
@@ -75,13 +76,14 @@ export function createOpenStreams({
       const group = groups.get(key) ?? { place, streams: new Set() };
       groups.set(key, group);
       group.streams.add(stream);
-      byTurn.add(stream.turnId, stream);
+      const { turnId } = stream;
+      if (turnId !== undefined) byTurn.add(turnId, stream);
       if (accessCheckMs > 0 && accessCheckMs < Infinity) {
         timer ??= startTimer(accessCheckMs, () => void checkAll());
       }
       return () => {
         group.streams.delete(stream);
-        byTurn.delete(stream.turnId, stream);
+        if (turnId !== undefined) byTurn.delete(turnId, stream);
         if (group.streams.size === 0) groups.delete(key);
         if (groups.size > 0) return;
         timer?.clear();

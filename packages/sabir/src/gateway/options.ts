@@ -1,13 +1,33 @@
 import type { AuditEvent } from '../core/audit.ts';
+import type { Trigger } from '../core/chat-request.ts';
+import type { UIMessage } from '../core/message.ts';
 import type { MetricRegistry } from '../core/metrics.ts';
 import type { Role } from '../core/roles.ts';
 import type { Logger } from '../core/translator.ts';
 import type { Sessions } from '../sessions/index.ts';
 import type { TurnLog } from '../turns/log.ts';
-import type { FinishedTurn, TurnTiming } from '../turns/turn-options.ts';
+import type { FinishedTurn as EndedTurn, TurnTiming } from '../turns/turn-options.ts';
 import type { Upstream, User } from '../turns/upstream.ts';
 import type { Cors } from './cors.ts';
 import type { Telemetry } from './telemetry.ts';
+
+/** A turn that has ended, with all that a database needs to keep the conversation. */
+export type FinishedTurn = EndedTurn & {
+  /** Who asked. */
+  user: User;
+  /**
+   * The message that was answered, with its id. An edit and a regenerate keep the id of the message: what a database has of
+   * this chat from that message on is replaced. Missing of a turn that goes on after a restart (`restore`), and of one that
+   * was lost with its gateway and was too large to be kept.
+   */
+  userMessage?: UIMessage;
+  trigger: Trigger;
+  /**
+   * The message that was regenerated or edited. In a session it is always known; without one it is what the client named,
+   * and a stock client that regenerates its last answer names none.
+   */
+  replaces?: string;
+};
 
 export type GatewayTiming = TurnTiming & {
   /** How often a silent stream says that it is alive. */
@@ -71,12 +91,12 @@ export type GatewayLimits = {
    */
   liveTurnsPerAddress: number;
   /**
-   * Streams that are open, and histories that are being read.
+   * Streams that are open, followers included, and histories that are being read.
    * @default 10_000
    */
   viewers: number;
   /**
-   * Streams of one turn.
+   * Streams of one turn, and followers of one chat.
    * @default 2_000
    */
   viewersPerTurn: number;
@@ -116,6 +136,38 @@ export type GatewayLimits = {
    * @default 8_000_000
    */
   heldBodyBytesPerAddress: number;
+  /**
+   * WebSockets of chats, those that wait for `authenticate` included. Past it an upgrade is answered with 503.
+   * @default 10_000
+   */
+  chatSockets: number;
+  /**
+   * The same for one user. Past it an upgrade is answered with 429.
+   * @default 50
+   */
+  chatSocketsPerUser: number;
+  /**
+   * The same for one address on public routes.
+   * @default 20
+   */
+  chatSocketsPerAddress: number;
+  /**
+   * Requests that one WebSocket has open: messages whose answer is streamed, and resumed streams. One more is answered
+   * with an `error` frame. Each may have one piece of 128 KB waiting to leave.
+   * @default 32
+   */
+  chatSocketRequests: number;
+  /**
+   * Bytes that wait to leave on one WebSocket because its client does not read. While there are more, a request is
+   * answered with an `error` frame.
+   * @default 8_000_000
+   */
+  chatSocketUnreadBytes: number;
+  /**
+   * Frames and pings of one WebSocket a second; a burst may be twice as many. Past it the socket is closed with 4429.
+   * @default 50
+   */
+  chatSocketFramesPerSecond: number;
   /** What a viewer may be behind. */
   viewerBacklogBytes: number;
   /** What may wait for a slow log, per turn. */
@@ -206,11 +258,11 @@ export interface ChatGatewayOptions {
    */
   addressOf?(request: Request, address: string | undefined): string | undefined;
   /**
-   * Runs once per turn, after its end, with the final message: the place to store it. `user` is who
-   * asked; two people's chats on a route of the contract may have the same id. Not for a restored
-   * turn that has ended before it told anything: its message is stored already.
+   * Runs once per turn, after its end, with the user's message and the answer: the place to store them. Two people's
+   * chats on a route of the contract may have the same id; `user` tells them apart. Not for a restored turn that has
+   * ended before it told anything: its message is stored already.
    */
-  onFinish?(turn: FinishedTurn & { user: User }): unknown;
+  onFinish?(turn: FinishedTurn): unknown;
   /**
    * Who prompted, stopped and answered, and who was refused: ids, never content. It is not waited for, and an error in
    * it is logged and changes nothing.
@@ -283,6 +335,12 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   heldBodyBytes: 192_000_000,
   heldBodyBytesPerUser: 48_000_000,
   heldBodyBytesPerAddress: 8_000_000,
+  chatSockets: 10_000,
+  chatSocketsPerUser: 50,
+  chatSocketsPerAddress: 20,
+  chatSocketRequests: 32,
+  chatSocketUnreadBytes: 8_000_000,
+  chatSocketFramesPerSecond: 50,
   viewerBacklogBytes: 1_000_000,
   queueBytes: 8_000_000,
 };

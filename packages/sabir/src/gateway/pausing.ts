@@ -8,13 +8,16 @@ export type PausingOptions = {
   turn: TurnInfo;
   /** The highest number this viewer has seen. */
   after: number;
-  /** It has answered these approvals, and goes on with the message that its last stream ended in. */
+  /** It has answered these questions, and goes on with the message that its last stream ended in. */
   answered?: ReadonlySet<string> | undefined;
   /** Whether an answer of this viewer would be accepted. */
   mayAnswer(question: Question): boolean;
 };
 
-/** A client that can answer an approval only when its stream has ended. */
+/** Whether the client can answer approvals. Every client can run tools. */
+type ClientAbility = { canApprove: boolean };
+
+/** A client that can answer only when its stream has ended. */
 export type Pausing = {
   /** What comes before everything else. */
   opening: Bytes | undefined;
@@ -26,28 +29,32 @@ export type Pausing = {
   end(): Bytes;
 };
 
-/** The end of a step, and the approvals that waited for an answer there. */
-type Pause = { seq: number; approvalIds: string[] };
+/** The end of a step, and the questions that waited for an answer there. */
+type Pause = { seq: number; questionIds: string[] };
 
 /**
- * An AI SDK client answers an approval only after its stream has ended, so the stream ends with the step that asks for
- * one. A viewer is not asked again what it has answered, and one that may not answer stays.
+ * An AI SDK client sends an approval, or the output of a tool that it ran, only after its stream has ended. So the stream
+ * ends with the step that asks for it. A viewer is not asked again what it has answered, and one that may not answer stays.
  */
-export function createPausing({ turn, after, answered, mayAnswer }: PausingOptions): Pausing {
+export function createPausing(
+  { turn, after, answered, mayAnswer }: PausingOptions,
+  { canApprove }: ClientAbility,
+): Pausing {
   const progress = createTurnProgress();
   let pauses: Pause[] = [];
 
-  function isWaiting(approvalId: string): boolean {
-    const question = progress.questions.get(approvalId);
-    return question?.approval !== undefined && !question.approval.isSettled;
+  function isWaiting(questionId: string): boolean {
+    const question = progress.questions.get(questionId);
+    return question?.call !== undefined && !question.call.isSettled;
   }
 
   function endStep(seq: number): void {
-    const approvalIds = [...progress.questions.values()]
+    const questionIds = [...progress.questions.values()]
+      .filter((question) => question.isClientTool || canApprove)
       .filter((question) => question.status === 'open' && mayAnswer(question))
       .map(({ questionId }) => questionId)
       .filter((id) => isWaiting(id) && !answered?.has(id));
-    if (approvalIds.length > 0) pauses.push({ seq, approvalIds });
+    if (questionIds.length > 0) pauses.push({ seq, questionIds });
   }
 
   return {
@@ -59,7 +66,7 @@ export function createPausing({ turn, after, answered, mayAnswer }: PausingOptio
         if (chunk.type === 'finish-step') endStep(seq);
         if (chunk.type === 'finish') pauses = [];
       }
-      return pauses.find(({ seq, approvalIds }) => seq >= after && approvalIds.some(isWaiting))
+      return pauses.find(({ seq, questionIds }) => seq >= after && questionIds.some(isWaiting))
         ?.seq;
     },
     end: () => encodePause(turn),

@@ -26,8 +26,11 @@ type QueuedViewerOptions = {
   isResuming: boolean;
   keepAliveMs: number;
   expiresAt?: number | undefined;
-  /** The viewer of the turn, once it has begun; undefined if the log has no such turn. */
-  toViewer(): Viewer | undefined | Promise<Viewer | undefined>;
+  /**
+   * The viewer of the turn, once it has begun; undefined if the log has no such turn. `isShown`: the message was begun
+   * while it waited.
+   */
+  toViewer(isShown: boolean): Viewer | undefined | Promise<Viewer | undefined>;
   /** Runs once, unless the turn's viewer has taken over. */
   onDeparture(how: Departure): void;
 };
@@ -132,6 +135,8 @@ export class QueuedViewer implements ByteSource {
   async #follow(): Promise<void> {
     const hasBegun = await this.#options.queue.whenBegun().catch(() => undefined);
     if (this.#isOver) return;
+    // From here on the turn's viewer begins the message, unless this one has.
+    this.#unsubscribe();
     const viewer = hasBegun ? await this.#toViewer() : undefined;
     if (this.#isOver) {
       viewer?.cancel();
@@ -154,7 +159,7 @@ export class QueuedViewer implements ByteSource {
 
   async #toViewer(): Promise<Viewer | undefined> {
     try {
-      return await this.#options.toViewer();
+      return await this.#options.toViewer(this.#shown !== undefined);
     } catch {
       // The log could not say whether it has the turn.
       return undefined;

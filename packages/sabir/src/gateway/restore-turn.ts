@@ -72,6 +72,7 @@ export function createRestoring(options: RestoringOptions) {
         chatId: place.chatId,
         messageId,
         isRestored: true,
+        trigger: 'submit-message',
         ...nothingNew,
         // Whoever else finds it waiting at the same time finds this turn; once that has ended, what
         // waits under the same message is another.

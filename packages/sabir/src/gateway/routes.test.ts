@@ -174,7 +174,7 @@ describe('what machines ask', () => {
     expect(await response.text()).toContain('# TYPE sabir_live_turns gauge\nsabir_live_turns 0\n');
   });
 
-  it('lists the channels that the upstream has seen, and none where it knows of none', async () => {
+  it('lists the channels that the upstream has seen, and none where it knows of none [RFC-CHANNEL-02]', async () => {
     const channels = [{ channelType: 'slack', channelId: 'C1' }];
     const knows = createTestGateway({
       open: async (where) => ({

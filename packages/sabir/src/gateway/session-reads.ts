@@ -101,6 +101,7 @@ export function createSessionReads(options: SessionReadsOptions) {
       if (!session.history) throw new SabirError(NO_HISTORY);
       // Taken before the history is read: what ends meanwhile may be in it only in part.
       const here = turns.unstoredIn(sessionId);
+      const unbegun = turns.unbegunIn(place);
       const elsewhere = await unlessAway(() => liveIn(place));
       const asked = session.history(user, channelOf(visit.url));
       const history = await within(timing.connectMs, asked, () => {
@@ -118,7 +119,7 @@ export function createSessionReads(options: SessionReadsOptions) {
           user.id,
           shown.map(({ id }) => id),
         );
-        for (const messageId of running) await owed.owe(user.id, messageId);
+        for (const messageId of [...running, ...unbegun]) await owed.owe(user.id, messageId);
       });
       return shown;
     });

@@ -27,7 +27,7 @@ function watched(upstream: Upstream) {
 }
 
 describe('a connection to an agent', () => {
-  it('is shared by one person’s turns in a session, and by nothing else [RFC-STATE-01]', async () => {
+  it('is shared by one person’s turns in a session, and by nothing else [RFC-STATE-01] [RFC-RISK-01]', async () => {
     const agent = createAgent();
     const { upstream, opened } = watched(agent.upstream);
     const gateway = createTestGateway(upstream);

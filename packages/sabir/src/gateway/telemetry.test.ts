@@ -161,7 +161,7 @@ describe('metrics', () => {
     expect((await carl.metrics()).sabir_resumes_total).toBe(2);
   });
 
-  it('count slow viewers, who are let go while the turn goes on for others [RFC-ERR-07] [RFC-STATE-06]', async () => {
+  it('count slow viewers, who are let go while the turn goes on for others [RFC-ERR-07] [RFC-STATE-06] [RFC-RISK-04]', async () => {
     const agent = createAgent();
     const limits = { viewerBacklogBytes: 5_000 };
     const carl = createUser(createTestGateway(agent.upstream, { limits }), 'carl');

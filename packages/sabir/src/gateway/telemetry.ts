@@ -7,6 +7,8 @@ export type TurnEventName =
   | 'stop'
   | 'question'
   | 'answer'
+  /** A message came into the running turn. */
+  | 'steer'
   /** This gateway goes on with the turn of another one. */
   | 'takeover'
   /** Another gateway goes on with this turn. */

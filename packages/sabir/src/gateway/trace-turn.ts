@@ -106,6 +106,7 @@ export function traceTurn(telemetry: Telemetry, turn: TracedTurn, logger: Logger
         async *commands() {
           for await (const command of writer.commands()) {
             if (command.type === 'stop') event('stop', stopOf(command.reason));
+            else if (command.type === 'steer') event('steer');
             else event('answer', { 'sabir.question.id': command.questionId });
             yield command;
           }

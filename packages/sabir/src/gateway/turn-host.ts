@@ -1,15 +1,21 @@
 import type { SabirError } from '../core/errors.ts';
+import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome } from '../core/outcome.ts';
 import type { Channel } from '../core/translator.ts';
-import type { TurnInfo } from '../turns/log.ts';
+import type { Steer, TurnInfo } from '../turns/log.ts';
 import type { SessionLease } from '../turns/session-pool.ts';
 import type { SessionIdentity } from '../turns/upstream.ts';
 import type { PromptPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
+import type { ChatEvents, ChatWatch } from './chat-watch.ts';
 import type { QueueWatch } from './queued-viewer.ts';
 
-/** What a turn begins with. One that goes on has its message already. */
-export type Beginning = PromptPost & { messageId?: string; isRestored?: true };
+/** What a turn begins with. One that goes on has its message already, and nothing new is asked. */
+export type Beginning = Omit<PromptPost, 'userMessage'> & {
+  userMessage?: UIMessage;
+  messageId?: string;
+  isRestored?: true;
+};
 
 /** The request that asks for a turn. */
 export type Asking = {
@@ -47,8 +53,16 @@ export type TurnHost = {
   queueOf(turn: TurnInfo, place: Place): QueueWatch | undefined;
   /** Stops a turn, or withdraws its prompt if it waits; false if it has ended, or the user may not stop it. */
   stop(turn: TurnInfo, place: Place, reason: string): Promise<boolean>;
+  /** Gives a message to a turn that runs; the log tells whether its agent takes it. False where the turn has ended or has the message. */
+  steer(turn: TurnInfo, message: Steer, place: Place): Promise<boolean>;
   /** Whether a turn was asked for in this very chat; a conversation may be seen as several chats. */
   isOfChat(turn: TurnInfo, place: Place): boolean;
+  /** Whether this user has asked for a turn in this very chat, as far as is known. */
+  isAskedBy(turn: TurnInfo, place: Place): boolean;
+  /** The answers of this session to prompts whose turns the log does not have yet. */
+  unbegun(place: Pick<Place, 'sessionId'>): string[];
   /** A user begins to watch. Gives the function to call when they leave. */
   enter(place: Place): () => void;
+  /** What happens in a conversation beside its turns. */
+  watch(place: Place, on: ChatEvents): ChatWatch;
 };

@@ -1,11 +1,11 @@
 import { isObject } from '../core/loose.ts';
 import { isRole, type Role } from '../core/roles.ts';
 import type { Channel } from '../core/translator.ts';
-import type { Attachment, Prompt, User } from '../turns/upstream.ts';
+import type { Prompt, User } from '../turns/upstream.ts';
 import type { RouteName } from './options.ts';
 
 /** What a prompt is made of again, in a gateway that goes on with it. */
-type Asked = { text: string; attachments: Attachment[]; body: Record<string, unknown> };
+type Asked = Pick<Prompt, 'userMessage' | 'body' | 'trigger' | 'replaces'>;
 
 /** What is kept with a turn for the gateway that goes on with it when this one is gone. */
 export type TurnOrigin = {
@@ -30,8 +30,14 @@ export function toOrigin(
   prompt: Omit<Prompt, 'turnId' | 'messageId'>,
   { role, keepUser }: { role: Role; keepUser: (user: User) => User },
 ): TurnOrigin {
-  const { sessionId, user, channel, isRestored, traceparent, text, attachments, body } = prompt;
-  const asked = { text, attachments, body };
+  const { sessionId, user, channel, isRestored, traceparent } = prompt;
+  const { userMessage, body, trigger, replaces } = prompt;
+  const asked: Asked = {
+    ...(userMessage && { userMessage }),
+    body,
+    ...(trigger && { trigger }),
+    ...(replaces !== undefined && { replaces }),
+  };
   const isSmall = JSON.stringify(asked).length <= MOST_KEPT;
   return {
     route,

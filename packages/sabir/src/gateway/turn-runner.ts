@@ -97,6 +97,7 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
       const { writer, prompt, upstream, requestId, takenOver, isKept, trace } = running;
       const { turnId } = writer;
       const { sessionId, chatId, user, isRestored } = prompt;
+      const { userMessage, trigger = 'submit-message', replaces } = prompt;
       const ids = { ...(requestId && { requestId }), sessionId, chatId, turnId };
       const account = accounts.begin(ids, trace, takenOver !== undefined);
       /** A gateway that slept past its lease may have taken its own turn over: that one is another. */
@@ -116,7 +117,13 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
           ((finished) => {
             // An application that stores by the message's id would lose what the message had.
             if (isRestored && hasToldNothing(finished)) return undefined;
-            return options.onFinish?.({ ...finished, user });
+            return options.onFinish?.({
+              ...finished,
+              user,
+              ...(userMessage && { userMessage }),
+              trigger,
+              ...(replaces !== undefined && { replaces }),
+            });
           }),
         prompt: {
           ...prompt,

@@ -1,10 +1,12 @@
 import { type ErrorKind, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
 import { createId } from '../core/id.ts';
 import { withoutContent } from '../core/without-content.ts';
+import { toConnectedUser } from '../sessions/index.ts';
 import { closingsOf } from '../turns/closings.ts';
 import type { BeginTurn, OrphanedTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admission } from './admission.ts';
+import { contentOf } from './chat-post.ts';
 import { type Place, userCaller } from './chat-route.ts';
 import type { RouteName, UpstreamOption } from './options.ts';
 import type { TurnAccounts } from './turn-accounts.ts';
@@ -76,6 +78,7 @@ export function createUpstreamTurns(
     const { place, channel, requestId, askedAt, headers, isRepeat, onEnd } = asking;
     if (refusal && !(await isKnown(post, place))) throw refusal;
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
+    const { trigger, replaces, userMessage } = post;
     const { route, user, role, sessionId, chatId, upstream } = place;
     const asked = {
       sessionId,
@@ -86,6 +89,9 @@ export function createUpstreamTurns(
       attachments,
       messages,
       body,
+      trigger,
+      ...(replaces !== undefined && { replaces }),
+      ...(userMessage && { userMessage }),
       ...(channel && { channel }),
       ...(isRestored && { isRestored }),
     };
@@ -153,15 +159,34 @@ export function createUpstreamTurns(
       return turn.lastSeq === 0 && !queue?.hasBegun ? queue : undefined;
     },
     stop: ({ turnId }, _place, reason) => log.command(turnId, { type: 'stop', reason }),
+    steer: ({ turnId }, message) => log.command(turnId, message),
     isOfChat: () => true,
+    isAskedBy: () => true,
+    unbegun: () => [],
     enter: () => () => undefined,
+    // Its session is elsewhere: here only its turns are known.
+    watch: () => ({
+      stateFor: () => ({ queue: [], people: [], agent: { isConnected: true } }),
+      askedIn({ turnId }) {
+        const { messages, user, replaces } = runner.turnHere(turnId)?.prompt ?? {};
+        const message = messages?.findLast(({ role }) => role === 'user');
+        return {
+          ...(message && { message }),
+          ...(user && { author: toConnectedUser(user) }),
+          ...(replaces !== undefined && { replaces }),
+        };
+      },
+      events: () => [],
+      leave: () => undefined,
+    }),
     /** A turn of a gateway that is gone: goes on with it, or ends it for its viewers. */
     async adopt({ turn, origin, mark, writer }) {
       const kept = readOrigin(origin);
       if (!kept) return false;
       metrics.takeovers.add();
       const { sessionId, route, user, role, channel, isRestored, asked, traceparent } = kept;
-      const { text = '', attachments = [], body = {} } = asked ?? {};
+      const { userMessage, body = {}, trigger = 'submit-message', replaces } = asked ?? {};
+      const { text, attachments } = contentOf(userMessage);
       const { lastSeq, chatId, messageId } = turn;
       const startedAt = Date.now();
       const { upstream = options.upstream, public: isPublic } = ownRoute(route) ?? {};
@@ -179,6 +204,9 @@ export function createUpstreamTurns(
           attachments,
           messages: [],
           body,
+          trigger,
+          ...(replaces !== undefined && { replaces }),
+          ...(userMessage && { userMessage }),
           ...(channel && { channel }),
           ...(isRestored && { isRestored }),
         },

@@ -37,6 +37,8 @@ export type ViewOptions = {
   pausing?: Pausing | undefined;
   /** It knows cursors and comes back by itself: a stream that ends early needs no error. */
   isResuming: boolean;
+  /** It does not keep a turn that all other viewers have left. @default false */
+  isPassive?: boolean;
   keepAliveMs: number;
   maxBacklogBytes: number;
   /** When what proved who this is runs out. */
@@ -44,6 +46,8 @@ export type ViewOptions = {
   onFirstChunk?(): void;
   onReplay?(bytes: number): void;
   onSlow?(): void;
+  /** A tool call of the turn asks to be approved. */
+  onApprovalRequest?: (() => void) | undefined;
   /** Runs once. */
   onDeparture?(how: Departure): void;
 };
@@ -62,6 +66,7 @@ export class Viewer implements ByteSource, TailViewer {
   encoder: WireEncoder;
   cursor: number;
   isReady = false;
+  readonly isPassive: boolean;
   #options: Omit<ViewOptions, 'encoder'>;
   #fanout: Fanout;
   #sink: ByteSink | undefined;
@@ -87,15 +92,16 @@ export class Viewer implements ByteSource, TailViewer {
   #expiry: Timer | undefined;
 
   constructor({ encoder, ...options }: ViewOptions) {
-    const { after, turn, pausing, isResuming } = options;
+    const { after, turn, pausing, isResuming, isPassive = false } = options;
     this.#options = options;
+    this.isPassive = isPassive;
     this.encoder = encoder;
     // What is sent may follow from what the client has seen already: then that is read too.
     this.cursor = encoder.isStateless && isResuming && !pausing?.needsAll ? after : 0;
     this.#isReplay = turn.lastSeq > after;
     this.#isCompacting = this.#isReplay;
     this.#fanout = options.fanouts.of(turn);
-    this.#fanout.enter();
+    this.#fanout.enter(this);
     this.#join();
   }
 
@@ -217,7 +223,13 @@ export class Viewer implements ByteSource, TailViewer {
     if (!this.#batches) {
       this.#reading = new AbortController();
       const { signal } = this.#reading;
-      const batches = fanouts.log.read(turn.turnId, this.cursor, signal, PIECE_BYTES);
+      const batches = fanouts.log.read(
+        turn.turnId,
+        this.cursor,
+        signal,
+        PIECE_BYTES,
+        this.isPassive,
+      );
       this.#batches = batches[Symbol.asyncIterator]();
     }
     const { done, value } = await this.#batches.next();
@@ -272,7 +284,8 @@ export class Viewer implements ByteSource, TailViewer {
 
   /** Where in these its stream ends because its client has to answer first, if it does. */
   #see(structure: readonly LoggedChunk[]): number | undefined {
-    const { pausing, isResuming } = this.#options;
+    const { pausing, isResuming, onApprovalRequest } = this.#options;
+    if (onApprovalRequest && structure.some(isApprovalRequest)) onApprovalRequest();
     if (!isResuming) {
       for (const { chunk } of structure) {
         if (!chunk.type.startsWith('data-')) this.#structure.push(chunk);
@@ -329,4 +342,8 @@ export class Viewer implements ByteSource, TailViewer {
     if (this.#heldPiece !== undefined) this.#options.fanouts.pieces.release(this.#heldPiece);
     this.#heldPiece = undefined;
   }
+}
+
+function isApprovalRequest({ chunk }: LoggedChunk): boolean {
+  return chunk.type === 'tool-approval-request';
 }

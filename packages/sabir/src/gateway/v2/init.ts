@@ -1,4 +1,10 @@
-import type { PromptInfo, QueuedPrompt, Session, StoredMessage } from '../../sessions/index.ts';
+import {
+  type PromptInfo,
+  promptIdOf,
+  type QueuedPrompt,
+  type Session,
+  type StoredMessage,
+} from '../../sessions/index.ts';
 import {
   type ClientInit,
   PROTOCOL,
@@ -63,7 +69,9 @@ export function toMessage(stored: StoredMessage): ClientInit['session']['message
     return toSessionMessage(stored, { ...named, channel, createdAt, isOver: true });
   }
   const author = authorId === undefined ? undefined : toAuthor(authorId, authorName);
-  return toUserSessionMessage(stored, { channel, createdAt, ...(author && { author }) });
+  // A V2 client finds the message that a turn answers by the prompt's id.
+  const message = { ...stored, id: promptIdOf(stored) };
+  return toUserSessionMessage(message, { channel, createdAt, ...(author && { author }) });
 }
 
 function toAuthor(id: string, name: string | undefined) {

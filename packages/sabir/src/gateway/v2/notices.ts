@@ -12,6 +12,17 @@ export function createNotices({ session, clients }: NoticesOptions) {
       case 'asked':
         clients.broadcastIn({ type: 'message', data: toMessage(notice.message) }, notice.message);
         break;
+      case 'replaced': {
+        // Deployed clients take these messages off the screen.
+        const messageIds = notice.messages.map((message) => toMessage(message).id);
+        clients.broadcastIn({ type: 'messages.removed', messageIds }, notice.prompt);
+        break;
+      }
+      case 'restored':
+        for (const message of notice.messages) {
+          clients.broadcastIn({ type: 'message', data: toMessage(message) }, message);
+        }
+        break;
       case 'ended': {
         const { messageId: turnId, promptId, channelType, channelId } = notice.prompt;
         const about = { turnId, promptId, channelType, channelId };

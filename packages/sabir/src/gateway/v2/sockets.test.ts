@@ -40,6 +40,31 @@ describe('the V2 sockets of a session', () => {
     expect(ann.of('message.part.text-delta')).toMatchObject([{ seq: 3 }, { seq: 4 }]);
   });
 
+  it('take what is regenerated off the screen, and show what follows in its place', async () => {
+    const rig = createSessionRig();
+    const runner = rig.runner();
+    const ann = rig.client();
+    ann.say(ask(1));
+    await settled();
+    runner.text('t1', 'First');
+    runner.finish('t1');
+    await settled();
+    // Through a gateway, by the id of the answer.
+    const request = { promptId: 'p2', turnId: 'turn 2', messageId: 't2', text: '1', bytes: 1 };
+    const naming = { trigger: 'regenerate-message', replaces: 't1' } as const;
+    rig.session.prompt({ ...request, ...naming }, { user: { id: 'ann' }, role: 'collaborator' });
+    await settled();
+    expect(ann.last('messages.removed')).toEqual({
+      type: 'messages.removed',
+      messageIds: ['p1', 't1'],
+    });
+    expect(ann.of('message').at(-1)).toMatchObject({ data: { id: 'p2', content: '1' } });
+    const bob = rig.client('bob');
+    await settled();
+    const [init] = bob.events;
+    expect(init).toMatchObject({ session: { messages: [{ id: 'p2', content: '1' }] } });
+  });
+
   it('refuse every change of a viewer [SES-14] [SES-15]', async () => {
     const rig = createSessionRig();
     const runner = rig.runner();

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import { toSafeLogger } from '../../core/safe-logger.ts';
 import { type Fetch, type ListenerOptions, toNodeListener } from './listener.ts';
 
+export { toUpgradeListener, type UpgradeListenerOptions } from './chat-upgrade.ts';
 export {
   type Fetch,
   type ListenerOptions,

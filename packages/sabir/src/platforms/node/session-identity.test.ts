@@ -54,7 +54,7 @@ const refundAgent: Agent = {
 const approvalAgent = (isQuestionFirst: boolean): Agent => ({
   name: 'refund',
   prompt: (prompt) =>
-    approveCalls(prompt, async function* ([approval]) {
+    approveCalls(prompt, async function* ({ approvals: [approval] }) {
       if (approval) {
         yield { type: 'text-delta', id: 't', delta: `Said ${approval.approved}` };
         return;

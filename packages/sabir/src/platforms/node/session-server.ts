@@ -1,7 +1,7 @@
 /** Sessions on Node: the WebSockets of V2 clients, runners and gateways. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket, WebSocketServer } from 'ws';
 import { createAudit } from '../../core/audit.ts';
 import {
   type ErrorKind,
@@ -17,9 +17,11 @@ import {
 } from '../../core/errors.ts';
 import { createMetricRegistry, type MetricRegistry } from '../../core/metrics.ts';
 import { toSafeLogger } from '../../core/safe-logger.ts';
+import { createTokenBucket } from '../../core/token-bucket.ts';
 import { within } from '../../core/within.ts';
 import type { Role } from '../../gateway/index.ts';
 import { isTrustedPage } from '../../gateway/origin.ts';
+import { withProtocolToken } from '../../gateway/protocol-token.ts';
 import { type ClientInfo, V2Sockets } from '../../gateway/v2/sockets.ts';
 import {
   createSessions,
@@ -39,10 +41,9 @@ import {
   DEFAULT_SOCKET_TIMING,
   type SessionServerOptions,
 } from './session-server-options.ts';
-import { toSessionSocket, watchSocket } from './session-sockets.ts';
-import { refuse, sessionIdOf, toRequest, wishesOf, withProtocolToken } from './session-upgrade.ts';
+import { createSocketServer, toSessionSocket, watchSocket } from './session-sockets.ts';
+import { refuse, sessionIdOf, toRequest, wishesOf } from './session-upgrade.ts';
 import { createSocketCounts } from './socket-counts.ts';
-import { createTokenBucket } from './token-bucket.ts';
 
 export type { SessionServerOptions } from './session-server-options.ts';
 
@@ -313,16 +314,6 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       for (const sockets of [viewerSockets, writerSockets, runnerSockets]) sockets.close();
     },
   };
-}
-
-function createSocketServer(maxPayload: number): WebSocketServer {
-  return new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload,
-    // The token is no protocol; the name beside it is.
-    handleProtocols: (protocols) => (protocols.has('sabir') ? 'sabir' : false),
-  });
 }
 
 function withClose(events: SocketEvents, onClose: () => void): SocketEvents {

@@ -1,17 +1,32 @@
 /** WebSockets of Node as a session takes them. */
 import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
-import type { WebSocket } from 'ws';
+import { type WebSocket, WebSocketServer } from 'ws';
 import { startTimeout, startTimer } from '../../core/timers.ts';
-import type { SessionSocket, SocketEvents } from '../../sessions/index.ts';
+import type { ChatSocket } from '../../gateway/index.ts';
+import type { SocketEvents } from '../../sessions/index.ts';
+
+/** `ws` checks a frame's length by its header, before anything is kept of the frame. */
+export function createSocketServer(maxPayload: number): WebSocketServer {
+  return new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload,
+    // The token is no protocol; the name beside it is.
+    handleProtocols: (protocols) => (protocols.has('sabir') ? 'sabir' : false),
+  });
+}
 
 /** Everything that is sent in one go leaves in one write. */
-export function toSessionSocket(socket: WebSocket, raw: Duplex): SessionSocket {
+export function toSessionSocket(socket: WebSocket, raw: Duplex): ChatSocket {
   let isCorked = false;
   let isClosed = false;
   return {
     get bufferedAmount() {
       return socket.bufferedAmount;
+    },
+    get isFull() {
+      return raw.writableNeedDrain;
     },
     send(frame) {
       if (isClosed || socket.readyState !== socket.OPEN) return;

@@ -10,6 +10,7 @@ import {
 } from '../../gateway/index.ts';
 import type { Agent, AgentFunction, SessionStore } from '../../sessions/index.ts';
 import type { User } from '../../turns/upstream.ts';
+import { toUpgradeListener } from './chat-upgrade.ts';
 import { isLoopback, refuseRebound } from './loopback.ts';
 import { watchProcess } from './process-metrics.ts';
 import { type Fetch, type RequestInfo, type RunningServer, serve } from './serve.ts';
@@ -104,6 +105,9 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
     (isForThisMachine && refuseRebound(request)) ||
     ((await options.fetch?.(request, info)) ?? gateway.fetch(request, info));
 
+  const upgrade: ChatGateway['upgrade'] = async (request, info) =>
+    (isForThisMachine && refuseRebound(request)) || gateway.upgrade(request, info);
+  const logging = logger && { logger };
   let server: RunningServer;
   try {
     server = await serve({
@@ -111,8 +115,8 @@ export async function startSessionStack(options: SessionStackOptions): Promise<S
       port,
       host,
       shutdownMs,
-      upgrade: sessions.upgrade,
-      ...(logger && { logger }),
+      upgrade: toUpgradeListener({ upgrade }, { otherwise: sessions.upgrade, ...logging }),
+      ...logging,
     });
   } catch (error) {
     await Promise.all([gateway.close(), sessions.close(0)]);

@@ -48,19 +48,12 @@ export function wishesOf(params: URLSearchParams): Partial<ClientInfo> {
   };
 }
 
-/** Browsers can send no header with a WebSocket: there the token comes as a protocol. */
-export function withProtocolToken(request: Request): Request {
-  const protocols = (request.headers.get('sec-websocket-protocol') ?? '').split(/,\s*/);
-  const token = protocols.find((protocol) => protocol.startsWith('bearer.'));
-  if (!token || request.headers.has('authorization')) return request;
-  const headers = new Headers(request.headers);
-  headers.set('authorization', `Bearer ${token.slice('bearer.'.length)}`);
-  return new Request(request.url, { headers });
+export function refuse(socket: Duplex, { status, code, userMessage, remedy }: ErrorKind): void {
+  refuseWith(socket, status, JSON.stringify({ code, message: userMessage, remedy }));
 }
 
 /** Answers, then closes the connection, whatever the client does with its side of it. */
-export function refuse(socket: Duplex, { status, code, userMessage, remedy }: ErrorKind): void {
-  const body = JSON.stringify({ code, message: userMessage, remedy });
+export function refuseWith(socket: Duplex, status: number, body: string): void {
   const retry = status === 429 || status === 503 ? `Retry-After: ${RETRY_AFTER_S}\r\n` : '';
   const timer = startTimeout(REFUSED_MS, () => socket.destroy());
   socket.once('close', timer.clear);

@@ -3,68 +3,68 @@ import type { TurnInfo } from '../turns/log.ts';
 import { hasExpired } from '../turns/question.ts';
 import { type AskedQuestion, REQUESTED } from '../turns/turn-progress.ts';
 import { type Answering, checkAnswerer } from './answer-question.ts';
-import type { Approval, ChatPost } from './chat-post.ts';
+import type { ChatPost, ToolReport } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
 import type { GatewayTurns } from './gateway-turns.ts';
 import type { Restoring } from './restore-turn.ts';
 
-export type AnsweringPost = Extract<ChatPost, { kind: 'acknowledge' }>;
+export type ReportingPost = Extract<ChatPost, { kind: 'acknowledge' }>;
 
 /** Where a client that has answered goes on. */
 export type Continuation = {
   turn: TurnInfo;
   after: number;
   answered: ReadonlySet<string>;
-  /** Those whose answer was the first. */
-  given: Approval[];
 };
+/** `given` are those whose answer was the first. */
+export type Reported = Continuation & { given: ToolReport[] };
 /** The turn has ended and left open what the client answers: nobody can take that there. */
 type Left = { left: TurnInfo };
 
-type ApprovalAnsweringOptions = {
+type ReportAnsweringOptions = {
   turns: GatewayTurns;
   answering: Answering;
   restoring: Restoring;
 };
 
 /**
- * A stock client answers an approval by sending its message again, with the answers in it. They are
+ * A stock client answers an approval, or gives the output of a tool that it ran, by sending its message again. The answers are
  * given to the turn that asked, unless somebody was faster; the client goes on where it was let go,
  * and sees what came of them either way.
  */
-export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
+export function createReportAnswering(options: ReportAnsweringOptions) {
   const { turns, restoring } = options;
   const { handOver } = options.answering;
 
   /** Undefined where the turn is not the message's, or has not asked for any of these. */
   async function answerIn(
     turn: TurnInfo,
-    { post, place }: { post: AnsweringPost; place: Place },
-  ): Promise<Continuation | Left | undefined> {
+    { post, place }: { post: ReportingPost; place: Place },
+  ): Promise<Reported | Left | undefined> {
     const { messageId } = post;
     if (!isOf(turn, post)) return undefined;
-    const open: Approval[] = [];
+    const open: ToolReport[] = [];
     const known: string[] = [];
-    for (const approval of post.approvals) {
-      const question = approvalOf(turn, approval.approvalId);
+    for (const report of post.reports) {
+      const question = callQuestionOf(turn, report);
       // A call that was not asked about in words cannot be answered.
       if (!question || question.status === REQUESTED) continue;
-      known.push(approval.approvalId);
+      known.push(report.questionId);
       if (question.status !== 'open') continue;
       // A client that went on there would find its answer not taken, and send it for ever.
       if (turn.outcome) return { left: turn };
       // Before any is given: one that is for somebody else keeps all of them from counting.
       checkAnswerer(question, place);
       // What really happens to one that comes too late, its client sees.
-      if (!hasExpired(question)) open.push(approval);
+      if (!hasExpired(question)) open.push(report);
     }
     const last = lastOf(turn, known);
     if (!last) return undefined;
-    const given: Approval[] = [];
-    for (const approval of open) {
-      const { approvalId: questionId, answer } = approval;
+    const given: ToolReport[] = [];
+    for (const report of open) {
+      const { questionId, answer } = report;
       const command = { type: 'answer', questionId, answer } as const;
-      if (await handOver(turn, command, place)) given.push(approval);
+      if (await handOver(turn, command, place)) given.push(report);
     }
     const now = given.length === open.length ? undefined : await turns.find(turn.turnId, place);
     // It has ended meanwhile: with an answer of somebody else's, or without any.
@@ -76,10 +76,13 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
   }
 
   /** In a turn that may not have told all of it again yet. */
-  async function answerInRestored(turn: TurnInfo, post: AnsweringPost, place: Place) {
-    const ids = post.approvals.map(({ approvalId }) => approvalId);
+  async function answerInRestored(turn: TurnInfo, post: ReportingPost, place: Place) {
+    const approvals = post.reports.filter(({ answer }) => 'approved' in answer);
+    if (approvals.length === 0) return undefined;
     const { told, isUnsure } = await restoring.untilTold(turn, place, (now) => {
-      const isAsked = ids.every((id) => approvalOf(now, id)?.approval.stepEnd !== undefined);
+      const isAsked = approvals.every(
+        (report) => callQuestionOf(now, report)?.call.stepEnd !== undefined,
+      );
       return isAsked || (now.sourceMessageId !== undefined && !isOf(now, post));
     });
     const found = await answerIn(told, { post, place });
@@ -89,11 +92,11 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
 
   return {
     /** Undefined where nothing is known of what it answers: then there is nothing to go on with. */
-    async answerApprovals(
-      post: AnsweringPost,
+    async answerReports(
+      post: ReportingPost,
       place: Place,
       { turns, restored }: { turns: TurnInfo[]; restored: TurnInfo | undefined },
-    ): Promise<Continuation | Left | undefined> {
+    ): Promise<Reported | Left | undefined> {
       for (const turn of turns) {
         if (turn.turnId === restored?.turnId) continue;
         const found = await answerIn(turn, { post, place });
@@ -105,20 +108,26 @@ export function createApprovalAnswering(options: ApprovalAnsweringOptions) {
 }
 
 /** Whether it is the turn's message that was sent; a source may name another than was planned. */
-function isOf({ sourceMessageId, messageId }: TurnInfo, post: AnsweringPost): boolean {
+function isOf({ sourceMessageId, messageId }: TurnInfo, post: ReportingPost): boolean {
   return (sourceMessageId ?? messageId) === post.messageId;
 }
 
-type ApprovalQuestion = AskedQuestion & Required<Pick<AskedQuestion, 'approval'>>;
+type CallQuestion = AskedQuestion & Required<Pick<AskedQuestion, 'call'>>;
 
-/** The question about a tool call. */
-function approvalOf({ questions }: TurnInfo, approvalId: string): ApprovalQuestion | undefined {
-  const question = questions.find(({ questionId }) => questionId === approvalId);
-  return question?.approval && (question as ApprovalQuestion);
+/** The question about a tool call that a report answers. */
+function callQuestionOf(
+  { questions }: TurnInfo,
+  { questionId, answer }: ToolReport,
+): CallQuestion | undefined {
+  const question = questions.find((asked) => asked.questionId === questionId);
+  const isFitting = 'approved' in answer ? !question?.isClientTool : question?.isClientTool;
+  return isFitting && question?.call ? (question as CallQuestion) : undefined;
 }
 
-/** The approval that was asked for last: a client that has answered it stopped behind it. */
-function lastOf(turn: TurnInfo, approvalIds: string[]): ApprovalQuestion['approval'] | undefined {
-  const requests = approvalIds.flatMap((id) => approvalOf(turn, id)?.approval ?? []);
-  return requests.sort((one, other) => one.seq - other.seq).at(-1);
+/** The call that waited last: a client that has answered for it stopped behind it. */
+function lastOf({ questions }: TurnInfo, questionIds: string[]): CallQuestion['call'] | undefined {
+  const calls = questions.flatMap(({ questionId, call }) =>
+    call && questionIds.includes(questionId) ? [call] : [],
+  );
+  return calls.sort((one, other) => one.seq - other.seq).at(-1);
 }

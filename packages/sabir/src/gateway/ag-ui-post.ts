@@ -1,0 +1,169 @@
+import { BAD_REQUEST, SabirError } from '../core/errors.ts';
+import { isObject, type Loose } from '../core/loose.ts';
+import type { UIMessage } from '../core/message.ts';
+import { type ChatPost, nameOf, toChatPost } from './chat-post.ts';
+import { questionOfInterrupt } from './interrupts.ts';
+
+type Part = UIMessage['parts'][number];
+
+const MAX_RUN_ID = 512;
+/** Each answer is looked up in the log by itself. */
+const MAX_ANSWERS = 200;
+
+/**
+ * What AG-UI's `RunAgentInput` asks for: the thread is the chat, the run names the request. Tools, context, state and
+ * `forwardedProps` reach the agent as fields of its `body`.
+ */
+export async function toAgUiPost(
+  { value, bytes }: Parameters<typeof toChatPost>[0],
+  context: Parameters<typeof toChatPost>[1],
+): Promise<ChatPost> {
+  if (!isObject(value)) throw new SabirError(BAD_REQUEST, 'The body is not an object.');
+  const { threadId, runId, messages, resume, ...rest } = value;
+  for (const [name, id] of Object.entries({ threadId, runId })) {
+    if (typeof id !== 'string' || id === '' || id.length > MAX_RUN_ID) {
+      throw new SabirError(
+        BAD_REQUEST,
+        `${name} is not a string of 1 to ${MAX_RUN_ID} characters.`,
+      );
+    }
+  }
+  if (!Array.isArray(messages)) throw new SabirError(BAD_REQUEST, 'messages is not an array.');
+  const body = { ...rest, runId };
+  if (resume !== undefined && resume !== null && !Array.isArray(resume)) {
+    throw new SabirError(BAD_REQUEST, 'resume is not an array.');
+  }
+  if (resume && resume.length > 0) {
+    return { kind: 'answer', chatId: threadId as string, ...answersIn(resume), body };
+  }
+  const post = await toChatPost(
+    { value: { ...body, id: threadId, messages: toUIMessages(messages) }, bytes },
+    context,
+  );
+  if (post.kind !== 'prompt') return post;
+  // Another run is another request, also about the same message.
+  return { ...post, requestId: nameOf(context.user.id, [post.requestId, runId]), isWish: false };
+}
+
+/** Clients say their version since 1.0. */
+export function agUiRunOf({ body }: ChatPost): { runId: string; isBefore1: boolean } {
+  return { runId: String(body.runId), isBefore1: typeof body.protocolVersion !== 'string' };
+}
+
+/** All interrupts of a run have the same cursor: where the run was interrupted. */
+function answersIn(resume: unknown[]): Pick<ChatPost & { kind: 'answer' }, 'cursor' | 'answers'> {
+  if (resume.length > MAX_ANSWERS) {
+    throw new SabirError(BAD_REQUEST, `resume has more than ${MAX_ANSWERS} entries.`);
+  }
+  const read = resume.map((entry, i) => {
+    const { interruptId, status, payload } = isObject(entry) ? entry : ({} as Loose);
+    const asked = typeof interruptId === 'string' ? questionOfInterrupt(interruptId) : undefined;
+    if (!asked) {
+      throw new SabirError(
+        BAD_REQUEST,
+        `resume[${i}].interruptId is not the id of an interrupt of this server.`,
+      );
+    }
+    // Taken for an answer, a status in another spelling would approve what it was meant to cancel.
+    if (status !== 'resolved' && status !== 'cancelled') {
+      throw new SabirError(
+        BAD_REQUEST,
+        `resume[${i}].status is neither "resolved" nor "cancelled".`,
+      );
+    }
+    const { questionId, cursor } = asked;
+    return { cursor, questionId, answer: status === 'cancelled' ? CANCELLED : (payload ?? true) };
+  });
+  const answers = read.map(({ questionId, answer }) => ({ questionId, answer }));
+  return { cursor: (read[0] as (typeof read)[0]).cursor, answers };
+}
+
+/** Cancelling is a no to an approval; an agent that asked something else can tell it from an answer. */
+const CANCELLED = { approved: false, cancelled: true };
+
+/**
+ * AG-UI has a message for each text, each span of reasoning and each tool result of an answer; these become the
+ * parts of one message, under the id of the first.
+ */
+function toUIMessages(messages: unknown[]): UIMessage[] {
+  const read: UIMessage[] = [];
+  const calls = new Map<string, Loose>();
+  for (const [i, message] of messages.entries()) {
+    const where = `messages[${i}]`;
+    if (!isObject(message)) throw new SabirError(BAD_REQUEST, `${where} is not an object.`);
+    const { role } = message;
+    const id = typeof message.id === 'string' ? message.id : '';
+    if (role === 'user') read.push({ id, role, parts: partsOf(message.content, where) });
+    else if (role === 'system' || role === 'developer') {
+      read.push({ id, role: 'system', parts: partsOf(message.content, where) });
+    } else if (role === 'assistant' || role === 'reasoning' || role === 'tool') {
+      const last = read.at(-1);
+      const answer: UIMessage =
+        last?.role === 'assistant' ? last : { id, role: 'assistant', parts: [] };
+      if (answer !== last) read.push(answer);
+      answer.parts.push(...answerPartsOf(message, calls));
+    } else if (role !== 'activity') {
+      throw new SabirError(BAD_REQUEST, `${where}.role is none of AG-UI's.`);
+    }
+  }
+  return read;
+}
+
+function answerPartsOf({ role, content, ...more }: Loose, calls: Map<string, Loose>): Part[] {
+  if (role === 'tool') {
+    const call = calls.get(more.toolCallId as string);
+    // A result without its call says nothing that a model could read.
+    if (!call) return [];
+    const errorText = typeof more.error === 'string' ? more.error : undefined;
+    if (errorText !== undefined) Object.assign(call, { state: 'output-error', errorText });
+    else Object.assign(call, { state: 'output-available', output: content });
+    return [];
+  }
+  const parts: Loose[] = [];
+  if (typeof content === 'string' && content !== '') {
+    parts.push({ type: role === 'reasoning' ? 'reasoning' : 'text', text: content, state: 'done' });
+  }
+  for (const call of Array.isArray(more.toolCalls) ? more.toolCalls : []) {
+    if (!isObject(call) || typeof call.id !== 'string' || !isObject(call.function)) continue;
+    const { name: toolName, arguments: args } = call.function;
+    const part: Loose = {
+      type: 'dynamic-tool',
+      toolCallId: call.id,
+      toolName,
+      state: 'input-available',
+      input: inputOf(args),
+    };
+    calls.set(call.id, part);
+    parts.push(part);
+  }
+  return parts as Part[];
+}
+
+function inputOf(args: unknown): unknown {
+  try {
+    return JSON.parse(args as string);
+  } catch {
+    // Arguments that were cut off.
+    return args;
+  }
+}
+
+function partsOf(content: unknown, where: string): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (!Array.isArray(content)) {
+    throw new SabirError(BAD_REQUEST, `${where}.content is neither a string nor an array.`);
+  }
+  return content.flatMap((part): Part[] => {
+    if (!isObject(part)) throw new SabirError(BAD_REQUEST, `A part of ${where} is not an object.`);
+    if (part.type === 'text') return [{ type: 'text', text: part.text } as Part];
+    return isObject(part.source) ? fileOf(part.source) : [];
+  });
+}
+
+/** Bytes, or an address of bytes. A handle that only a provider can read is left out, as AG-UI has it. */
+function fileOf({ type, value, mimeType }: Loose): Part[] {
+  if (typeof value !== 'string' || (type !== 'data' && type !== 'url')) return [];
+  const mediaType = typeof mimeType === 'string' ? mimeType : 'application/octet-stream';
+  const url = type === 'data' ? `data:${mediaType};base64,${value}` : value;
+  return [{ type: 'file', url, mediaType }];
+}
