@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { event } from '../../test/contract-server.ts';
+import { stubPage } from '../../test/page-events.ts';
 import { DONE, delta, END, META, START, startChat as start } from '../../test/scripted-chat.ts';
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -443,26 +444,65 @@ describe('a connection that drops', () => {
   });
 
   it('half-open is cut when the network is back, unless nothing can be taken up again', async () => {
-    const listeners = new Set<() => void>();
-    vi.stubGlobal('addEventListener', (_type: string, listener: () => void) =>
-      listeners.add(listener),
-    );
-    onTestFinished(() => void vi.unstubAllGlobals());
+    const page = stubPage();
     for (const isNumbered of [true, false]) {
-      listeners.clear();
       const { chat, text, stream, requests } = await start({ isNumbered });
       const sent = chat.sendMessage('hi');
       const first = await stream();
       first.send(META, seq(START, 1), seq(delta('one'), 2));
       await vi.waitUntil(() => text() === 'one');
-      for (const listener of listeners) listener();
+      page.fire('online');
       const next = isNumbered ? await stream(1) : first;
       next.send(END, seq(DONE, 3));
       await sent;
       expect(text()).toBe('one');
       expect(requests).toHaveLength(isNumbered ? 2 : 1);
-      expect(listeners.size).toBe(1);
+      expect(page.listeners()).toBe(0);
     }
+  });
+
+  it.each(['pageshow', 'visibilitychange'])(
+    'that missed a sign of life is cut on %s, and one that did not is kept',
+    async (type) => {
+      const page = stubPage();
+      const { chat, text, stream, requests } = await start(
+        { isNumbered: true },
+        { silenceMs: 1_000 },
+      );
+      const sent = chat.sendMessage('hi');
+      const first = await stream();
+      first.send(META, seq(START, 1), seq(delta('one'), 2));
+      await vi.waitUntil(() => text() === 'one');
+      page.fire(type);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(requests).toHaveLength(1);
+      vi.setSystemTime(Date.now() + 600);
+      onTestFinished(() => void vi.useRealTimers());
+      page.fire(type);
+      (await stream(1)).send(END, seq(DONE, 3));
+      await sent;
+      expect(text()).toBe('one');
+    },
+  );
+
+  it('does not count the attempts that it makes offline', async () => {
+    vi.stubGlobal('navigator', { onLine: false });
+    onTestFinished(() => void vi.unstubAllGlobals());
+    let failures = 0;
+    const { chat, text, stream } = await start(
+      { isNumbered: true },
+      {
+        maxWaitMs: 1,
+        async fetch(input, init) {
+          if (failures++ < 30) throw new TypeError('Load failed');
+          return fetch(input, init);
+        },
+      },
+    );
+    const sent = chat.sendMessage('hi');
+    (await stream()).send(META, seq(START, 1), seq(delta('one'), 2), END, seq(DONE, 3));
+    await sent;
+    expect(text()).toBe('one');
   });
 
   it('is given up when the server has forgotten the turn', async () => {

@@ -1,3 +1,4 @@
+import type { Trigger } from '../core/chat-request.ts';
 import { createId } from '../core/id.ts';
 import type { MessageLike, UIMessage } from '../core/message.ts';
 import type { Usage } from '../core/outcome.ts';
@@ -227,8 +228,16 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       return finish;
     };
 
-    /** One answer, from what is sent, or from what runs already, to its end. Never rejects. */
-    const follow = async (messages?: M[], sent?: ChatCall): Promise<void> => {
+    /**
+     * One answer, from what is sent, or from what runs already, to its end. Never rejects. `messageId` names what an edit or a
+     * regenerate replaces.
+     */
+    const follow = async (
+      messages?: M[],
+      sent?: ChatCall,
+      messageId?: string,
+      trigger?: Trigger,
+    ): Promise<void> => {
       run = new AbortController();
       finish = undefined;
       this.malformed = 0;
@@ -244,9 +253,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         options,
         run.signal,
         messages,
-        async (cursor, link, attempts, onOnline) => {
-          // Until the answer is over; once more does no harm.
-          globalThis.addEventListener?.('online', onOnline, run);
+        async (cursor, link, attempts) => {
           const body =
             messages && !cursor
               ? {
@@ -254,6 +261,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
                   ...(await resolve(options.body)),
                   ...sent?.body,
                   messages: reducer.messages,
+                  messageId,
+                  trigger,
                 }
               : undefined;
           const response = await request(body ? '' : 'stream', body, sent?.headers, link, {
@@ -360,7 +369,9 @@ export class ChatStream<M extends MessageLike = UIMessage> {
             // Unless somebody has taken it out again.
             if (message) {
               pending = pending.filter((one) => one !== message);
-              return follow(add(reducer.messages, message), sent);
+              // Only with `messageId` a server takes it for an edit.
+              const { messageId } = input as { messageId?: string };
+              return follow(add(reducer.messages, message), sent, messageId);
             }
           }),
         );
@@ -369,10 +380,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         queue(() => {
           // A message that was never answered keeps its place.
           const messageId = which?.messageId ?? lastAnswer(reducer.messages)?.id;
-          return follow(before(reducer.messages, messageId), {
-            ...sent,
-            body: { ...sent?.body, trigger: 'regenerate-message', messageId },
-          });
+          return follow(before(reducer.messages, messageId), sent, messageId, 'regenerate-message');
         }),
       async resume() {
         if (!waiting) await queue(() => follow());
@@ -400,7 +408,9 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         next.error = undefined;
         notify();
       },
-      detach: () => run?.abort(),
+      detach() {
+        run?.abort();
+      },
     } satisfies Actions<M>);
   }
 }

@@ -26,8 +26,7 @@ export type BodyReader = ReadableStreamDefaultReader<Uint8Array>;
  *   that ends by itself leaves its connection to other requests.
  * @param isSend Without a cursor, `connect` sends something: an upload has no time limit.
  * @param connect Asks the server for what follows the cursor; where there is none, sends what is to
- *   be sent, or asks for whatever runs. Rejects where the server refuses. Has `onOnline`, the same
- *   every time, called when the network is back.
+ *   be sent, or asks for whatever runs. Rejects where the server refuses.
  * @param take Gets every frame and returns the cursor that covers what it has used. It keeps frames
  *   without a cursor in `held`, which is dropped with the connection: a resume sends them again.
  * @param settle Behind the frames of one read, and behind the last. Says whether those were the end
@@ -47,12 +46,7 @@ export async function followTurn<Held>(
   },
   signal: AbortSignal,
   isSend: unknown,
-  connect: (
-    cursor: string | undefined,
-    signal: AbortSignal,
-    attempts: number,
-    onOnline: () => unknown,
-  ) => Promise<Response>,
+  connect: (cursor: string | undefined, signal: AbortSignal, attempts: number) => Promise<Response>,
   take: (frame: SseFrame, held: Held[], turnId: string | null) => string | null | undefined,
   settle: (reader: BodyReader, isEnd: boolean) => unknown,
   getPatience: (
@@ -76,10 +70,19 @@ export async function followTurn<Held>(
     reader?.cancel().catch(() => undefined);
     wake?.();
   };
-  // A network that is back need not be waited for, and what it left half-open is dead; but what
-  // cannot be taken up again is not cut on a guess.
-  const hurry = () => (link.signal.aborted || cursor) && cut();
+  let staleAt: number;
+  // The page is shown again, or its network is back: the next attempt does not wait. A connection
+  // from before the network went away is half-open; one that missed a sign of life while the page
+  // slept may be. Without a cursor neither is cut: it could not be resumed.
+  for (const type of ['online', 'pageshow', 'visibilitychange'])
+    globalThis.addEventListener?.(
+      type,
+      () =>
+        (link.signal.aborted || (cursor && (type === 'online' || Date.now() > staleAt))) && cut(),
+      { signal },
+    );
   const watch = () => {
+    staleAt = Date.now() + silenceMs / 2;
     clearTimeout(timer as number);
     timer = silenceMs && setTimeout(cut, silenceMs);
   };
@@ -88,7 +91,7 @@ export async function followTurn<Held>(
     link = new AbortController();
     if (cursor || !isSend) watch();
     try {
-      const { status, body, headers } = await connect(cursor, link.signal, attempts, hurry);
+      const { status, body, headers } = await connect(cursor, link.signal, attempts);
       const turnId = headers.get('x-sabir-turn');
       const held: Held[] = [];
       const decode = createByteDecoder();
@@ -127,7 +130,8 @@ export async function followTurn<Held>(
       const patience = getPatience(error as Error, cursor, reader);
       if (attempts >= patience) throw error;
       const ms = Math.min(maxWaitMs, waitMs * 2 ** attempts) * Math.random();
-      if (patience < Infinity) attempts++;
+      // An attempt without a network is none.
+      if (patience < Infinity && navigator.onLine !== false) attempts++;
       await new Promise<void>((resolve) => {
         wake = resolve;
         timer = setTimeout(resolve, onWait ? onWait(ms, attempts) : ms);

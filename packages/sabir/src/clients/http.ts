@@ -39,7 +39,7 @@ export async function toRequestError(response: Response): Promise<ChatRequestErr
 export type AnswerResult = { status: 'accepted' | 'answered' | 'expired'; answer?: unknown };
 
 /** What became of an answer that was posted. That another was faster is no failure. */
-export function toAnswerResult(posted: Promise<Response>): Promise<AnswerResult> {
+export function toAnswerResult(posted: Promise<unknown>): Promise<AnswerResult> {
   return posted.then(
     () => ({ status: 'accepted' }),
     (error: ChatRequestError) => {

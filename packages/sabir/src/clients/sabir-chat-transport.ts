@@ -71,6 +71,9 @@ export type SabirChatTransportOptions<M> = {
   prepareReconnectToStreamRequest?: (options: Preparation) => Prepared | PromiseLike<Prepared>;
 };
 
+/** What became of a message for a running turn. */
+export type SteerResult = { turnId: string; delivered: boolean };
+
 /** What a server calls a chat in what is sent to it, and how it answers. */
 export type Dialect = { chatKey: string; createWire(): Wire<unknown> };
 
@@ -139,8 +142,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
    * if nothing was running.
    */
   async stop(chatId: string): Promise<boolean> {
-    const { status } = await this.#post(chatId, 'stop');
-    return status !== 204;
+    return (await this.#post(chatId, 'stop')) !== '';
   }
 
   /** Answers a question of the running turn. The first answer wins. */
@@ -149,6 +151,16 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     { questionId, answer }: { questionId: string; answer: unknown },
   ): Promise<AnswerResult> {
     return toAnswerResult(this.#post(chatId, 'answer', { questionId, answer }));
+  }
+
+  /**
+   * Sends a message into the chat's running turn. `delivered` says whether the agent has taken it: then every viewer sees
+   * it in the answer. Where it has not, the message waits in the session's queue, and `turnId` is its own turn; a server
+   * without a queue refuses it with `cannot-steer`. The same id sent again is the same message.
+   */
+  async steer(chatId: string, message: M | { text: string; id?: string }): Promise<SteerResult> {
+    const json = 'parts' in message ? { message } : message;
+    return JSON.parse(await this.#post(chatId, 'steer', json)) as SteerResult;
   }
 
   #apiOf(chatId: string): string {
@@ -248,10 +260,10 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
 
   async #post(
     chatId: string,
-    verb: 'stop' | 'answer',
+    verb: 'stop' | 'answer' | 'steer',
     json = {},
     keepalive = false,
-  ): Promise<Response> {
+  ): Promise<string> {
     const url = urlOf(this.#apiOf(chatId), chatId, verb);
     const init = this.#init('POST', await this.#prepare({ chatId }));
     // Patched by other libraries at times, so it is looked up late.
@@ -259,8 +271,7 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     const response = await fetch(url, { ...init, body: JSON.stringify(json), keepalive });
     if (!response.ok) throw await toRequestError(response);
     // Read to its end: its connection can be used again.
-    await response.arrayBuffer();
-    return response;
+    return response.text();
   }
 }
 

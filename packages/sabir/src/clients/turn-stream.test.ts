@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { PAGE_EVENTS, stubPage } from '../../test/page-events.ts';
 import {
   answerAll,
   CHUNKS,
@@ -181,23 +182,14 @@ describe('reading', () => {
     expect(await collect(stream)).toHaveLength(100_003);
   });
 
-  it('tries at once when the network is back', async () => {
-    const listeners = new Set<() => void>();
-    vi.stubGlobal('addEventListener', (_type: string, listener: () => void) =>
-      listeners.add(listener),
-    );
-    vi.stubGlobal('removeEventListener', (_type: string, listener: () => void) =>
-      listeners.delete(listener),
-    );
-    onTestFinished(() => void vi.unstubAllGlobals());
+  it.each(PAGE_EVENTS)('does not wait for its next attempt on %s', async (type) => {
+    const page = stubPage();
     const waiting = Promise.withResolvers<void>();
     const { transport } = await startTransport(
       (_request, response, index) => {
         response.writeHead(200, SSE);
         if (index === 0) response.write(TEXTS[0], () => response.destroy());
-        // Half-open: the server has gone, and nobody said so.
-        if (index === 1) response.write(TEXTS[1]);
-        if (index === 2) response.end(TEXTS.slice(2).join(''));
+        else response.end(TEXTS.slice(1).join(''));
       },
       {
         backoff: { initialMs: 600_000, maxMs: 600_000 },
@@ -205,19 +197,56 @@ describe('reading', () => {
       },
     );
     const stream = await transport.sendMessages(SEND);
+    await waiting.promise;
+    page.fire(type);
+    expect(await collect(stream)).toEqual(CHUNKS);
+    await vi.waitUntil(() => page.listeners() === 0, WAIT);
+  });
+
+  it('cuts a connection from before the network was away', async () => {
+    const page = stubPage();
+    const { transport } = await startTransport(
+      (_request, response, index) => {
+        response.writeHead(200, SSE);
+        // Half-open: the server has gone without closing the connection.
+        if (index === 0) response.write(TEXTS[0]);
+        else response.end(TEXTS.slice(1).join(''));
+      },
+      { backoff: { initialMs: 600_000, maxMs: 600_000 } },
+    );
+    const stream = await transport.sendMessages(SEND);
     const reader = stream.getReader();
     await reader.read();
-    await waiting.promise;
-    for (const listener of listeners) listener();
-    await reader.read();
-    for (const listener of listeners) listener();
-    await vi.waitUntil(() => listeners.size === 1, WAIT);
+    page.fire('online');
     const rest = reader.read();
+    // It waits for the next attempt now, unless the network is back once more.
     await setTimeout(20);
-    for (const listener of listeners) listener();
-    expect((await rest).value).toEqual(CHUNKS[2]);
+    page.fire('online');
+    expect((await rest).value).toEqual(CHUNKS[1]);
     reader.releaseLock();
     await collect(stream);
-    expect(listeners.size).toBe(0);
+    await vi.waitUntil(() => page.listeners() === 0, WAIT);
   });
+
+  it.each(['Load failed', 'Failed to fetch', 'NetworkError when attempting to fetch resource.'])(
+    'takes up a body that breaks off with the browser\'s words "%s"',
+    async (words) => {
+      const { transport } = await startTransport(
+        (_request, response, index) =>
+          response.writeHead(200, SSE).end(TEXTS.slice(index).join('')),
+        {
+          async fetch(input, init) {
+            const response = await globalThis.fetch(input, init);
+            if (init?.method !== 'POST') return response;
+            const body = new ReadableStream({
+              start: (controller) => controller.enqueue(new TextEncoder().encode(TEXTS[0])),
+              pull: (controller) => controller.error(new TypeError(words)),
+            });
+            return new Response(body, response);
+          },
+        },
+      );
+      expect(await collect(await transport.sendMessages(SEND))).toEqual(CHUNKS);
+    },
+  );
 });

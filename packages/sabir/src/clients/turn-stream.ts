@@ -69,7 +69,6 @@ export class TurnStream {
   #link: AbortSignal | undefined;
   /** The reader has taken something. */
   #pulled: (() => void) | undefined;
-  #stopListening: (() => void) | undefined;
   #stopDeciding: (() => void) | undefined;
   /** How many attempts the last failure is worth, and how long the server asks to be left alone. */
   #patience = 0;
@@ -102,7 +101,6 @@ export class TurnStream {
       };
       const end = () => {
         this.#hasEnded = true;
-        this.#stopListening?.();
         this.#stopDeciding?.();
         signal?.removeEventListener('abort', leave);
       };
@@ -157,9 +155,7 @@ export class TurnStream {
       },
       this.#leaving.signal,
       isSend,
-      async (cursor, link, attempts, onOnline) => {
-        globalThis.addEventListener?.('online', onOnline);
-        this.#stopListening = () => globalThis.removeEventListener?.('online', onOnline);
+      async (cursor, link, attempts) => {
         this.#link = link;
         // Headers may be long in coming.
         const response = await Promise.race([this.#connect(cursor, attempts), left]);
@@ -179,9 +175,8 @@ export class TurnStream {
         this.#stopDeciding = undefined;
         // What came without numbers cannot be told apart from what would come again.
         if (error instanceof LostError || groups.isUnnumbered) return 0;
-        // Neither being offline nor the end of a long connection counts as a failed attempt.
-        const isExcused = globalThis.navigator?.onLine === false || Date.now() > this.#lastsAt;
-        return this.#patience && (isExcused ? Infinity : this.#patience);
+        // The end of a long connection does not count as a failed attempt.
+        return this.#patience && (Date.now() > this.#lastsAt ? Infinity : this.#patience);
       },
       (ms, attempts) => {
         this.#hasWaited = true;

@@ -1,0 +1,1 @@
+export { createChatStream } from './create-chat-stream.ts';

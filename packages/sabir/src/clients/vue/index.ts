@@ -1,0 +1,1 @@
+export { type UseChatStream, type UseChatStreamOptions, useChatStream } from './use-chat-stream.ts';
