@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import tailwindcss from '@tailwindcss/vite';
-import react from '@vitejs/plugin-react';
-import { defineConfig, type Plugin } from 'vite';
+import { mergeConfig, type Plugin } from 'vite';
+import { pageConfig } from './vite.page.ts';
 
 /** In development the server runs in the same process, and Vite passes on what is for it. */
 function serveDemo(): Plugin {
@@ -22,21 +21,4 @@ function serveDemo(): Plugin {
   };
 }
 
-export default defineConfig({
-  plugins: [react(), tailwindcss(), serveDemo()],
-  resolve: {
-    alias: {
-      'rehype-raw': fileURLToPath(new URL('./src/substitutes/rehype-raw.ts', import.meta.url)),
-      'tailwind-merge': fileURLToPath(
-        new URL('./src/substitutes/tailwind-merge.ts', import.meta.url),
-      ),
-    },
-  },
-  // No variable of the environment is ever put into the page, whatever it is called.
-  envPrefix: 'SABIR_PAGE_NEVER_',
-  build: {
-    modulePreload: { polyfill: false },
-    // One page, one chunk: React, the AI SDK and Markdown are all needed for the first answer.
-    chunkSizeWarningLimit: 850,
-  },
-});
+export default mergeConfig(pageConfig, { plugins: [serveDemo()] });

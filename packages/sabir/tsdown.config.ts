@@ -13,8 +13,12 @@ export default defineConfig({
     'src/sessions/index.ts',
     'src/sources/ai-sdk/agent.ts',
     'src/wires/contract/index.ts',
+    'src/wires/ag-ui/index.ts',
     'src/clients/index.ts',
     'src/clients/react/index.ts',
+    'src/clients/vue/index.ts',
+    'src/clients/svelte/index.ts',
+    'src/clients/solid/index.ts',
     'src/gateway/otel.ts',
     'src/platforms/node/serve.ts',
     'src/platforms/node/opencode.ts',
@@ -31,8 +35,6 @@ export default defineConfig({
   deps: { neverBundle: [/^node:/] },
   dts: true,
   sourcemap: true,
-  // The page of `sabir serve` is served as it is.
-  copy: { from: 'src/cli/page', to: 'dist/cli' },
   clean: true,
   inputOptions: { checks: { bundlerTimings: false } },
 });

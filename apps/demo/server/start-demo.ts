@@ -44,15 +44,24 @@ async function startSessions(
     store,
     agent: agent.create,
     shutdownMs: SHUTDOWN_MS,
-    authenticate: (request) => ({ id: new URL(request.url).searchParams.get('window') ?? 'page' }),
+    authenticate: (request) => ({ id: windowOf(request) }),
     access: (_, sessionId) => (SESSION_ID.test(sessionId) ? 'owner' : null),
     fetch: (request) =>
       isOfSession(new URL(request.url)) ? refuseForeign(request) : fetch(request),
-    gateway: { routes: { chat: false, onboarding: false } },
+    gateway: {
+      routes: { chat: false, onboarding: false },
+      // A window that follows is there; one that has left is missed at once.
+      timing: { lingerMs: 500 },
+    },
     ...(answerMs !== undefined && { sessions: { timing: { questionMs: answerMs } } }),
     logger: { warn: console.warn, error: console.error },
   });
   return { url, port, close: () => close().finally(store.close) };
+}
+
+/** A WebSocket has no headers of its own: its window is in the address. */
+function windowOf({ headers, url }: Request): string {
+  return headers.get('x-window') ?? new URL(url).searchParams.get('window') ?? 'page';
 }
 
 function isOfSession({ pathname }: URL): boolean {

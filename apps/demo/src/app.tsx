@@ -2,13 +2,13 @@ import { AiSdkChat } from './ai-sdk-chat.tsx';
 import { Header } from './components/header.tsx';
 import { TabList, toPanelId, toTabId } from './components/tab-list.tsx';
 import { ContractChat } from './contract-chat.tsx';
-import { SessionChat } from './session-chat.tsx';
+import { SessionTab } from './session-tab.tsx';
 import { useOpenChats } from './use-open-chats.ts';
 
 const TABS = [
   { tab: 'useChat', note: 'AI SDK', Chat: AiSdkChat },
   { tab: 'useChatStream', note: 'contract', Chat: ContractChat },
-  { tab: 'Session', note: 'useChat, many windows', Chat: SessionChat },
+  { tab: 'Session', note: 'useChat, many windows', Chat: SessionTab },
 ] as const;
 
 export function App() {

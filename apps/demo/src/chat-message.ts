@@ -14,6 +14,10 @@ export type ChatMessage = UIMessage<MessageMetadata, DataTypes>;
 export type ChatPart = ChatMessage['parts'][number];
 export type Outcome = NonNullable<NonNullable<ChatMessage['metadata']>['outcome']>;
 
+export function toText({ parts }: Pick<ChatMessage, 'parts'>): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
 /** Nobody has said yet how its answer ended. */
 export function isOpenEnded(message: ChatMessage | undefined): boolean {
   return message?.role === 'user' || message?.metadata?.outcome === 'lost';

@@ -1,4 +1,4 @@
-import type { ChatStatus } from 'ai';
+import type { ChatStatus, FileUIPart } from 'ai';
 import type { AnswerResult } from 'sabir/client';
 import type { ChatMessage } from './chat-message.ts';
 import type { Place } from './transports.ts';
@@ -23,9 +23,15 @@ export type Chat = {
   place: Place;
   /** Others are in it too: what is asked while an answer runs waits, and Stop is for everybody. */
   isShared?: boolean;
+  /** This person may watch, and do nothing else. */
+  isReadOnly?: boolean;
   /** This window has been cut off from the server, and knows it. */
   isCutOff?: boolean;
-  send(text: string): void;
+  /** Messages may have files. */
+  canAttach?: boolean;
+  send(text: string, files: FileUIPart[]): void;
+  /** Asks a message anew, in other words; absent where that cannot be kept. */
+  edit?: ((messageId: string, text: string) => void) | undefined;
   /** Asks for the last answer once more. */
   retry(): void;
   stop(): void;

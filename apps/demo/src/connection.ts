@@ -32,6 +32,8 @@ export function createConnection(): Connection {
     mend() {
       if (way.signal.aborted) way = new AbortController();
       tell();
+      // As a browser does, so that clients need not wait for their next attempt.
+      window.dispatchEvent(new Event('online'));
     },
     subscribe(listener) {
       listeners.add(listener);

@@ -1,151 +1,186 @@
 import { useChat } from '@ai-sdk/react';
-import { useEffect, useState } from 'react';
-import type { ChatMessage } from './chat-message.ts';
+import type { FileUIPart } from 'ai';
+import { type ReactNode, useEffect, useEffectEvent, useState } from 'react';
+import { type ChatRequestError, SabirChatTransport, type SessionState } from 'sabir/client';
+import { type UseSession, useFollow, useSession } from 'sabir/react';
+import { type ChatMessage, toText } from './chat-message.ts';
+import type { StoredChat } from './chat-storage.ts';
 import { ChatView } from './chat-view.tsx';
-import { DropSwitch } from './components/drop-switch.tsx';
 import { WaitingList } from './components/waiting-list.tsx';
-import type { Connection } from './connection.ts';
-import { SESSION_INTRO } from './intros.ts';
-import { toSessionNote } from './session-note.ts';
-import { createSessionRequests, type SessionRequests } from './session-requests.ts';
-import type { QueuedPrompt } from './session-state.ts';
-import { toText, withUnsent } from './unsent-message.ts';
-import { useConnection } from './use-connection.ts';
-import { useServerReport } from './use-server-report.ts';
-import { useSessionEvents } from './use-session-events.ts';
-import { type SessionStart, useSessionHistory } from './use-session-history.ts';
-import { useSessionSync } from './use-session-sync.ts';
-import { useSessionTransport } from './use-session-transport.ts';
+import type { Intro } from './intros.ts';
 
 /** Renders at most once a frame, however fast the words come. */
 const FRAME_MS = 16;
 
-/** A session with an agent, on a stock `useChat`, in as many windows as there are. */
-export function SessionChat({ chatId }: { chatId: string }) {
-  const address = `/api/sessions/${chatId}`;
-  const connection = useConnection();
-  const [requests] = useState(() => createSessionRequests(address, chatId, connection));
-  const session = useSessionEvents(address, connection);
-  const start = useSessionHistory(chatId, requests, session.visits);
-  if (start) return <OpenSession {...{ chatId, connection, requests, session, start }} />;
-  return (
-    <main className="grid place-items-center">
-      <p className="text-sm text-ink-soft">Opening the session…</p>
-    </main>
-  );
-}
-
-type OpenSessionProps = {
+type SessionChatProps = {
   chatId: string;
-  connection: Connection;
-  requests: SessionRequests;
-  session: ReturnType<typeof useSessionEvents>;
-  start: SessionStart;
+  /** With every request; a token is one of them. */
+  headers: Record<string, string>;
+  /** In place of the browser's own. */
+  fetch?: typeof fetch;
+  /** This window has been cut off on purpose. */
+  isCut?: boolean;
+  intro: Intro;
+  /** How this window is connected, in one line. */
+  note(session: SessionState<ChatMessage>): string;
+  /** What there is to set beside the input; the note has this id. */
+  controls?(noteId: string): ReactNode;
+  /** The copy of the conversation in this browser, where one is kept. */
+  stored?: StoredChat;
+  /** Runs when the first message of the chat is known. */
+  onTitle?(title: string): void;
+  /** The server does not let this person in. */
+  onRefused?(error: ChatRequestError): void;
 };
 
-function OpenSession({ chatId, connection, requests, session, start }: OpenSessionProps) {
-  const { isCut } = connection;
-  const { running } = session;
-  const report = useServerReport();
-  /** What could not be put in the queue. */
-  const [refused, setRefused] = useState<string>();
-  const { transport, isUnsent, promptId: sent } = useSessionTransport(requests.api, connection);
+const NOTHING_STORED: StoredChat = { messages: [], thoughts: {} };
+
+/** A session with an agent, on a stock `useChat`, in as many windows as there are. */
+export function SessionChat(props: SessionChatProps) {
+  const { chatId, headers, fetch, isCut = false, stored = NOTHING_STORED } = props;
+  const api = `/api/sessions/${encodeURIComponent(chatId)}/chat`;
+  const session = useSession<ChatMessage>({
+    api,
+    id: chatId,
+    headers,
+    aiSdk: 7,
+    maxWaitMs: 5_000,
+    ...(fetch && { fetch }),
+  });
+  const [transport] = useState(
+    () => new SabirChatTransport<ChatMessage>({ api, fetch: session.fetch }),
+  );
   const chat = useChat<ChatMessage>({
     id: chatId,
-    messages: start.stored.messages,
+    messages: stored.messages,
     transport,
-    resume: true,
     throttle: FRAME_MS,
   });
   const { messages, status, error } = chat;
+  const isLoaded = useFollow(chat, session.session);
+  /** What could not be put in the queue. */
+  const [refused, setRefused] = useState<{ text: string; files: FileUIPart[] }>();
+
   const isIdle = status === 'ready' || status === 'error';
-  const last = messages.at(-1);
+  const isReadOnly = session.me?.role === 'viewer';
+  const isAway = session.connection !== 'open';
+  useEvents(props, { session, title: toTitle(messages) });
+  useLeaveQueue(chat, session);
 
-  const isCatchingUp = useSessionSync({
-    session,
-    messages,
-    setMessages: chat.setMessages,
-    isIdle,
-    firstVisit: start.visit,
-    async history() {
-      const said = await requests.history();
-      return isUnsent ? withUnsent(said, last) : said;
-    },
-    resume: () => chat.resumeStream(),
-  });
   /** The answer broke off under way: it is still being written, and goes on here in a moment. */
-  const isHealing = isLost(error) && !isUnsent && (isCut || !session.isOpen || isCatchingUp);
+  const isHealing = isLost(error) && isAway && messages.at(-1)?.role === 'assistant';
 
-  /** Two windows asked at the same moment, and the other was faster: ours waits, and is let go. */
-  const isOvertaken =
-    !isIdle && running !== undefined && session.queue.some(({ promptId }) => promptId === sent);
-  const { stop: leave } = chat;
-  useEffect(() => {
-    if (isOvertaken) void leave();
-  }, [isOvertaken, leave]);
-
-  /** What this window watches waits only until the agent is awake, and is on the screen already. */
-  const isShown = ({ promptId, content }: QueuedPrompt) =>
-    !isIdle &&
-    (promptId === sent || (isUnsent && last?.role === 'user' && content === toText(last)));
-
-  const send = (text: string) => {
+  const send = (text: string, files: FileUIPart[]) => {
     setRefused(undefined);
-    const isFree = isIdle && !isCatchingUp && session.queue.length === 0;
-    if (isFree) void chat.sendMessage({ text });
-    else requests.enqueue(text).catch(() => setRefused(text));
-  };
-  const retry = () => {
-    const asked = messages.findLast(({ role }) => role === 'user');
-    // A session only grows: to ask again is to ask once more, for all to see.
-    if (!isUnsent && asked) send(toText(asked));
-    else void chat.regenerate();
+    const isFree = isIdle && !session.running && session.queue.length === 0;
+    if (isFree) void chat.sendMessage({ text, files });
+    else session.enqueue({ text, files }).catch(() => setRefused({ text, files }));
   };
 
+  if (!isLoaded && messages.length === 0) {
+    return (
+      <main className="grid place-items-center px-4 text-center text-sm text-ink-soft">
+        <p role="status">{isCut || !isAway ? 'Opening the chat…' : props.note(session)}</p>
+      </main>
+    );
+  }
   return (
     <ChatView
       below={(focusInput) => (
         <WaitingList
           isCutOff={isCut}
+          me={session.me?.id}
           onRetry={() => {
-            if (refused !== undefined) send(refused);
+            if (refused !== undefined) send(refused.text, refused.files);
             focusInput();
           }}
-          onTakeBack={(promptId) => {
-            session.withdraw(promptId);
-            focusInput();
-          }}
-          queue={session.queue.filter((prompt) => !isShown(prompt))}
-          refused={refused}
+          onTakeBack={
+            isReadOnly
+              ? undefined
+              : (turnId) => {
+                  session.withdraw(turnId).catch(() => undefined);
+                  focusInput();
+                }
+          }
+          queue={session.queue.filter(
+            ({ message }) => !messages.some(({ id }) => id === message.id),
+          )}
+          refused={refused?.text}
         />
       )}
       chat={{
         messages,
-        isCatchingUp,
+        isCatchingUp: session.running !== undefined,
+        // The note says it.
         isReconnecting: false,
         place: 'gateway',
         isShared: true,
+        isReadOnly,
+        canAttach: true,
         isCutOff: isCut,
-        answer: requests.answer,
+        answer: isReadOnly ? undefined : session.answer,
         send,
-        retry,
+        edit: (messageId, text) => void chat.sendMessage({ text, messageId }),
+        retry: () => void chat.regenerate(),
         status: isHealing ? 'streaming' : status,
         error: isHealing ? undefined : error,
-        // Where nobody can be told, it goes on.
-        stop: () => void requests.stop().catch(() => undefined),
+        // Where the server cannot be told, the answer goes on.
+        stop: () => void session.stop().catch(() => undefined),
       }}
       chatId={chatId}
-      controls={(noteId) => (
-        <DropSwitch
-          describedBy={noteId}
-          isOn={isCut}
-          onChange={(isOn) => (isOn ? connection.cut() : connection.mend())}
-        />
-      )}
-      intro={SESSION_INTRO}
-      note={<span role="status">{toSessionNote({ session, isCut, report })}</span>}
-      stored={start.stored}
+      controls={props.controls}
+      intro={props.intro}
+      isCopied={props.stored !== undefined}
+      note={<span role="status">{props.note(session)}</span>}
+      stored={stored}
     />
+  );
+}
+
+type Chat = ReturnType<typeof useChat<ChatMessage>>;
+
+/** Tells the page around the chat what it learns here. */
+function useEvents(
+  props: SessionChatProps,
+  { session, title }: { session: UseSession<ChatMessage>; title: string },
+): void {
+  const onTitle = useEffectEvent(() => props.onTitle?.(title));
+  useEffect(() => {
+    if (title) onTitle();
+  }, [title]);
+  const { connection, error } = session;
+  const onRefused = useEffectEvent(() => props.onRefused?.(error as ChatRequestError));
+  useEffect(() => {
+    if (connection === 'refused') onRefused();
+  }, [connection]);
+}
+
+/**
+ * Two windows asked at the same moment, and the other one was faster: this one stops waiting for its own answer and
+ * shows the other's. What it asked is in the queue.
+ */
+function useLeaveQueue(chat: Chat, { queue, running }: SessionState<ChatMessage>): void {
+  const { status, messages } = chat;
+  const isBusy = status === 'submitted' || status === 'streaming';
+  const last = messages.at(-1);
+  const isOvertaken =
+    isBusy && running !== undefined && queue.some(({ message }) => message.id === last?.id);
+  const leave = useEffectEvent(async () => {
+    await chat.stop();
+    chat.setMessages((current) => current.filter(({ id }) => id !== last?.id));
+  });
+  useEffect(() => {
+    if (isOvertaken) void leave();
+  }, [isOvertaken]);
+}
+
+function toTitle(messages: ChatMessage[]): string {
+  const first = messages.find(({ role }) => role === 'user');
+  if (!first) return '';
+  return (
+    toText(first) ||
+    first.parts.flatMap((part) => (part.type === 'file' ? part.filename : []))[0] ||
+    'Files'
   );
 }
 

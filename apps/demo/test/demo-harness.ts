@@ -140,9 +140,14 @@ export async function waitForWriter(page: Page): Promise<void> {
   await lastAnswer(page).getByText('A language without a country').waitFor();
 }
 
-/** All that is said, without how long thoughts took, which each window measures for itself. */
+/** All that is said, without how long thoughts took, which each window measures for itself, and without buttons to copy it. */
 export async function words(page: Page): Promise<string> {
-  const said = await page.getByRole('group', { name: 'Conversation' }).textContent();
+  const conversation = page.getByRole('group', { name: 'Conversation' });
+  const said = await conversation.evaluate((element) => {
+    const copy = element.cloneNode(true) as Element;
+    for (const actions of copy.querySelectorAll('[data-actions]')) actions.remove();
+    return copy.textContent;
+  });
   return (said ?? '').replaceAll(/Thought( for \d+ s)?/g, '');
 }
 

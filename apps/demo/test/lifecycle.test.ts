@@ -142,11 +142,13 @@ describe.skipIf(!hasChromium)(`stopping, failing and coming back${inBrowser}`, (
     await send(page, HARBOUR);
     await waitForAnswer(page);
     await page.waitForTimeout(400);
-    const before = await page.getByRole('group', { name: 'Conversation' }).textContent();
+    const conversation = () => page.getByRole('group', { name: 'Conversation' }).textContent();
+    const before = await conversation();
     expect(before).toMatch(/Thought for \d+ s/);
     await page.reload();
     await lastAnswer(page).waitFor();
-    expect(await page.getByRole('group', { name: 'Conversation' }).textContent()).toBe(before);
+    // The page shows plain text until it has loaded its Markdown.
+    await expect.poll(conversation).toBe(before);
     expect(await page.locator('[data-notice]').count()).toBe(0);
   });
 
@@ -159,7 +161,7 @@ describe.skipIf(!hasChromium)(`stopping, failing and coming back${inBrowser}`, (
     const before = await words();
     await page.reload();
     await page.getByText('Interrupted', { exact: true }).waitFor();
-    expect((await words()).slice(0, before.length)).toBe(before);
+    await expect.poll(async () => (await words()).slice(0, before.length)).toBe(before);
     expect(await page.getByRole('button', { name: 'Stop' }).count()).toBe(0);
 
     await page.getByRole('button', { name: 'Retry' }).click();

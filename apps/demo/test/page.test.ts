@@ -162,7 +162,9 @@ describe.skipIf(!hasChromium)(`the page${inBrowser}`, () => {
       expect(await height()).toBeGreaterThan(oneLine * 1.5);
       await page.keyboard.press('Enter');
       await page.locator('[data-role=user]').waitFor();
-      expect(await page.locator('[data-role=user]').textContent()).toBe('clock\nand another line');
+      expect(await page.locator('[data-role=user] [data-part=text]').textContent()).toBe(
+        'clock\nand another line',
+      );
       expect(await height()).toBe(oneLine);
       await close();
     });

@@ -66,7 +66,8 @@ describe.skipIf(!hasChromium)(`the session tab${inBrowser}`, () => {
     await of.getByRole('button', { name: STOP }).waitFor({ state: 'detached' });
     await expect.poll(() => lastAnswer(of).getAttribute('aria-busy')).toBe('false');
   };
-  const asked = (of = page) => panel(of).locator('[data-role=user]').allTextContents();
+  const asked = (of = page) =>
+    panel(of).locator('[data-role=user] [data-part=text]').allTextContents();
   const waiting = (of = page) => panel(of).locator('[data-queue] li').allTextContents();
   const notices = (of = page) => panel(of).locator('[data-notice]').count();
   /** All seven days, each once, in every window. */
@@ -232,9 +233,15 @@ describe.skipIf(!hasChromium)(`the session tab${inBrowser}`, () => {
     }
     await second.reload();
     await second.getByRole('alert').waitFor();
+    const retried = second.waitForResponse((response) => response.request().method() === 'POST');
     await second.getByRole('button', { name: 'Retry' }).click();
-    await expect.poll(asked, PATIENCE).toHaveLength(2);
-    await page.getByRole('alert').waitFor();
+    const response = await retried;
+    expect(response.status()).toBe(200);
+    expect(response.request().postDataJSON()).toMatchObject({ trigger: 'regenerate-message' });
+    for (const of of [page, second]) {
+      await of.getByRole('alert').waitFor();
+      expect(await asked(of)).toEqual(['Sail into a storm']);
+    }
   });
 
   test('a server that dies and comes back: nothing that was said or asked is lost', async () => {
@@ -258,7 +265,7 @@ describe.skipIf(!hasChromium)(`the session tab${inBrowser}`, () => {
     await mortal.stop();
     await window.getByText('Connection lost').waitFor();
     await send(window, BERTHS);
-    await window.getByText('The server cannot be reached').waitFor();
+    await window.getByText('The server cannot be reached', { exact: true }).waitFor();
     mortal = await startServer({ ...env, PORT: port });
     await window.getByText('Connected').waitFor();
     await window.getByRole('button', { name: 'Retry' }).click();

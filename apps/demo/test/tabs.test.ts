@@ -40,7 +40,8 @@ describe.skipIf(!hasChromium)(`the three tabs${inBrowser}`, () => {
   afterEach(() => guest.close());
 
   const tab = (hook: string) => page.locator('[role=tab]', { hasText: new RegExp(`^${hook}\\b`) });
-  const question = () => panel(page).locator('[data-role=user]').last().textContent();
+  const question = () =>
+    panel(page).locator('[data-role=user] [data-part=text]').last().textContent();
   const selected = () => page.locator('[role=tab][aria-selected=true] .font-mono').textContent();
   const isFocused = (hook: string) =>
     tab(hook).evaluate((element) => element === document.activeElement);

@@ -51,21 +51,31 @@ export function ChoiceForm({ question, isOpen, onAnswer, onSent }: ChoiceFormPro
           )}
         </fieldset>
       ) : (
-        <p className="px-3.5 pb-2.5 pl-9.5 text-sm text-ink-soft first:py-2.5 first:pl-3.5">
-          {text} {toEnd(question)}
-        </p>
+        <QuestionText question={question} />
       )}
       <ProblemLine problem={problem} />
     </>
   );
 }
 
+/** What was asked and what came of it, for a person who cannot answer, or no longer. */
+export function QuestionText({ question }: { question: Question }) {
+  return (
+    <p className="px-3.5 pb-2.5 pl-9.5 text-sm text-ink-soft first:py-2.5 first:pl-3.5">
+      {question.text} {toEnd(question)}
+    </p>
+  );
+}
+
+type QuestionCardProps = {
+  question: Question;
+  isLive: boolean;
+  /** Absent for a person who may only watch. */
+  onAnswer: AnswerQuestion | undefined;
+};
+
 /** A question that belongs to no tool call. */
-export function QuestionCard({
-  question,
-  isLive,
-  onAnswer,
-}: Pick<ChoiceFormProps, 'question' | 'onAnswer'> & { isLive: boolean }) {
+export function QuestionCard({ question, isLive, onAnswer }: QuestionCardProps) {
   const cardRef = useRef<HTMLDivElement>(null);
   const isOpen = isLive && question.status === 'open';
   return (
@@ -75,12 +85,16 @@ export function QuestionCard({
       ref={cardRef}
       tabIndex={-1}
     >
-      <ChoiceForm
-        isOpen={isOpen}
-        onAnswer={onAnswer}
-        onSent={() => cardRef.current?.focus()}
-        question={question}
-      />
+      {onAnswer ? (
+        <ChoiceForm
+          isOpen={isOpen}
+          onAnswer={onAnswer}
+          onSent={() => cardRef.current?.focus()}
+          question={question}
+        />
+      ) : (
+        <QuestionText question={question} />
+      )}
     </div>
   );
 }
@@ -108,6 +122,7 @@ function WordsForm({ label, onSend }: { label: string; onSend(words: string): vo
 }
 
 function toEnd({ status, answer }: Question): string {
+  if (status === 'open') return 'Waiting for an answer.';
   if (status === 'answered') return `Answered: ${String(answer ?? 'yes')}`;
   if (status === 'expired') return 'Nobody answered in time.';
   return 'The question was taken back.';

@@ -1,5 +1,16 @@
-import { type KeyboardEvent, type ReactNode, type RefObject, useState } from 'react';
-import { ArrowUpIcon, StopIcon } from './icons.tsx';
+import type { FileUIPart } from 'ai';
+import {
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  type RefObject,
+  useRef,
+  useState,
+} from 'react';
+import { type Attached, attach } from '../attachments.ts';
+import { FileList } from './file-list.tsx';
+import { ArrowUpIcon, PaperclipIcon, StopIcon } from './icons.tsx';
 
 type ComposerProps = {
   inputRef: RefObject<HTMLTextAreaElement | null>;
@@ -12,7 +23,9 @@ type ComposerProps = {
   canQueue: boolean;
   /** There is nobody to send it to. */
   isCutOff: boolean;
-  onSend(text: string): void;
+  /** Files can be sent, too. */
+  canAttach: boolean;
+  onSend(text: string, files: FileUIPart[]): void;
   onStop(): void;
 };
 
@@ -23,18 +36,33 @@ export function Composer({
   controls,
   canQueue,
   isCutOff,
+  canAttach,
   onSend,
   onStop,
 }: ComposerProps) {
   const [text, setText] = useState('');
+  const [{ files, problem }, setAttached] = useState<Attached>({ files: [] });
+  const pickerRef = useRef<HTMLInputElement>(null);
   /** One button for both, where both are never wanted at once. */
   const isStop = isBusy && !canQueue;
-  const canSend = text.trim() !== '' && !isStop && !isCutOff;
+  const canSend = (text.trim() !== '' || files.length > 0) && !isStop && !isCutOff;
 
   const send = () => {
     if (!canSend) return;
-    onSend(text.trim());
+    onSend(text.trim(), files);
     setText('');
+    setAttached({ files: [] });
+  };
+  const add = async (added: Iterable<File>) => setAttached(await attach(files, added));
+  const onPaste = (event: ClipboardEvent) => {
+    if (!canAttach || event.clipboardData.files.length === 0) return;
+    event.preventDefault();
+    void add(event.clipboardData.files);
+  };
+  const onDrop = (event: DragEvent) => {
+    if (!canAttach || event.dataTransfer.files.length === 0) return;
+    event.preventDefault();
+    void add(event.dataTransfer.files);
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
@@ -49,11 +77,31 @@ export function Composer({
     <form
       aria-label="Message"
       className="rounded-2xl border border-line-strong/50 bg-raised p-2 shadow-[0_2px_12px_var(--shadow)] focus-within:border-sea"
+      onDragOver={(event) => {
+        if (canAttach) event.preventDefault();
+      }}
+      onDrop={onDrop}
       onSubmit={(event) => {
         event.preventDefault();
         send();
       }}
     >
+      {files.length > 0 ? (
+        <div className="px-2 pt-2">
+          <FileList
+            files={files}
+            onRemove={(file) => {
+              setAttached({ files: files.filter((one) => one !== file) });
+              inputRef.current?.focus();
+            }}
+          />
+        </div>
+      ) : null}
+      {problem ? (
+        <p className="px-2 pt-1.5 text-sm wrap-anywhere text-terracotta" role="alert">
+          {problem}
+        </p>
+      ) : null}
       <div className="grow px-2 pt-1.5 pb-2 leading-6" data-text={text}>
         <textarea
           aria-label={label}
@@ -61,6 +109,7 @@ export function Composer({
           enterKeyHint="send"
           onChange={(event) => setText(event.target.value)}
           onKeyDown={onKeyDown}
+          onPaste={onPaste}
           placeholder={`${label}…`}
           ref={inputRef}
           rows={1}
@@ -68,6 +117,31 @@ export function Composer({
         />
       </div>
       <div className="flex items-center justify-between gap-3 pl-2">
+        {canAttach ? (
+          <>
+            <button
+              aria-label="Attach files"
+              className="-ml-1.5 grid size-9 place-items-center rounded-full text-ink-soft hover:bg-sunken hover:text-ink"
+              onClick={() => pickerRef.current?.click()}
+              title="Attach files"
+              type="button"
+            >
+              <PaperclipIcon />
+            </button>
+            <input
+              aria-label="Files to attach"
+              hidden
+              multiple
+              onChange={(event) => {
+                void add([...(event.target.files ?? [])]);
+                // The same file can be chosen again.
+                event.target.value = '';
+              }}
+              ref={pickerRef}
+              type="file"
+            />
+          </>
+        ) : null}
         {controls}
         <div className="ml-auto flex shrink-0 gap-2">
           {isBusy && canQueue ? (

@@ -1,8 +1,12 @@
 import type { Intro } from '../intros.ts';
 
-type EmptyStateProps = { intro: Intro; onAsk(message: string): void };
+type EmptyStateProps = {
+  intro: Intro;
+  /** Absent for a person who may only watch. */
+  onAsk?: ((message: string) => void) | undefined;
+};
 
-/** What a newcomer sees: what this is, what will happen, and four ways to begin. */
+/** What a newcomer sees: what this is, what will happen, and ways to begin. */
 export function EmptyState({ intro, onAsk }: EmptyStateProps) {
   const { title, text, route, suggestions } = intro;
   return (
@@ -15,36 +19,40 @@ export function EmptyState({ intro, onAsk }: EmptyStateProps) {
           {text}
         </p>
 
-        <ol className="mt-8 flex sm:mt-11">
-          {route.map(({ name, does }, index) => (
-            <li className="relative flex-1 pt-8" key={name}>
-              <span
-                aria-hidden="true"
-                className="absolute top-0.5 left-0 size-4.5 rounded-full border-[1.5px] border-sea"
-              />
-              {index < route.length - 1 ? <Passage /> : null}
-              <span className="block font-serif text-lg leading-6 font-semibold">{name}</span>
-              <span className="block text-xs text-ink-soft sm:text-sm">{does}</span>
-            </li>
-          ))}
-        </ol>
+        {route.length > 0 ? (
+          <ol className="mt-8 flex sm:mt-11">
+            {route.map(({ name, does }, index) => (
+              <li className="relative flex-1 pt-8" key={name}>
+                <span
+                  aria-hidden="true"
+                  className="absolute top-0.5 left-0 size-4.5 rounded-full border-[1.5px] border-sea"
+                />
+                {index < route.length - 1 ? <Passage /> : null}
+                <span className="block font-serif text-lg leading-6 font-semibold">{name}</span>
+                <span className="block text-xs text-ink-soft sm:text-sm">{does}</span>
+              </li>
+            ))}
+          </ol>
+        ) : null}
 
-        <ul className="mt-8 grid gap-2.5 sm:mt-12 sm:grid-cols-2">
-          {suggestions.map(({ title: name, message }) => (
-            <li key={name}>
-              <button
-                className="grid h-full w-full content-start rounded-xl border border-line bg-raised px-4 py-3 text-left hover:border-sea motion-safe:transition-colors"
-                onClick={() => onAsk(message)}
-                type="button"
-              >
-                <span className="text-[0.9375rem] font-semibold">{name}</span>
-                <span className="mt-0.5 text-sm leading-snug text-ink-soft max-sm:hidden">
-                  {message === name ? 'An error, put kindly, and a retry that works' : message}
-                </span>
-              </button>
-            </li>
-          ))}
-        </ul>
+        {onAsk && suggestions.length > 0 ? (
+          <ul className="mt-8 grid gap-2.5 sm:mt-12 sm:grid-cols-2">
+            {suggestions.map(({ title: name, message }) => (
+              <li key={name}>
+                <button
+                  className="grid h-full w-full content-start rounded-xl border border-line bg-raised px-4 py-3 text-left hover:border-sea motion-safe:transition-colors"
+                  onClick={() => onAsk(message)}
+                  type="button"
+                >
+                  <span className="text-[0.9375rem] font-semibold">{name}</span>
+                  <span className="mt-0.5 text-sm leading-snug text-ink-soft max-sm:hidden">
+                    {message === name ? 'An error, put kindly, and a retry that works' : message}
+                  </span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        ) : null}
       </div>
     </div>
   );

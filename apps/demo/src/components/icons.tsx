@@ -73,6 +73,30 @@ export const PlusIcon = () => (
   </Icon>
 );
 
+export const MenuIcon = () => (
+  <Icon>
+    <path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h7" />
+  </Icon>
+);
+
+export const PaperclipIcon = () => (
+  <Icon>
+    <path d="m13 7.3-5.2 5.2a3.2 3.2 0 0 1-4.5-4.5l5.5-5.5a2.1 2.1 0 0 1 3 3L6.4 10.9a1 1 0 0 1-1.5-1.5l4.6-4.6" />
+  </Icon>
+);
+
+export const PencilIcon = () => (
+  <Icon size={14}>
+    <path d="M3 13h2.5l7-7L10 3.500l-7 7V13ZM8.500 5 11 7.500" />
+  </Icon>
+);
+
+export const FileIcon = () => (
+  <Icon>
+    <path d="M9 2H4.500A1.500 1.500 0 0 0 3 3.500v9A1.500 1.500 0 0 0 4.500 14h7a1.500 1.500 0 0 0 1.500-1.500V6L9 2Zm0 0v4h4" />
+  </Icon>
+);
+
 export const SunIcon = () => (
   <Icon>
     <circle cx="8" cy="8" r="3" />

@@ -1,65 +1,19 @@
-import { type ComponentProps, memo } from 'react';
-import { Streamdown } from 'streamdown';
-import { holdBackTable } from '../hold-back-table.ts';
-import { CodeBlock } from './code-block.tsx';
-import { ScrollBox } from './scroll-box.tsx';
+import { lazy, Suspense } from 'react';
+import type { MarkdownProps } from './streamed-markdown.tsx';
 
-type StreamdownProps = ComponentProps<typeof Streamdown>;
+// Half of the page's bytes. Requested at once, but the first paint does not wait for it.
+const loading = import('./streamed-markdown.tsx');
+const StreamedMarkdown = lazy(() => loading);
 
-/**
- * Plain elements, styled by `prose.css`. Headings go two levels down, because the page and the
- * step above them have the first two. Pictures become links: what a model writes must not make
- * the reader's browser call an address of the model's choice.
- */
-const COMPONENTS: StreamdownProps['components'] = {
-  h1: 'h3',
-  h2: 'h3',
-  h3: 'h4',
-  h4: 'h5',
-  h5: 'h6',
-  h6: 'h6',
-  p: 'p',
-  ul: 'ul',
-  ol: 'ol',
-  li: 'li',
-  strong: 'strong',
-  blockquote: 'blockquote',
-  hr: 'hr',
-  thead: 'thead',
-  tbody: 'tbody',
-  tr: 'tr',
-  th: 'th',
-  td: 'td',
-  inlineCode: ({ children }) => <code>{children}</code>,
-  code: ({ children, className }) => <CodeBlock className={className}>{children}</CodeBlock>,
-  a: ({ children, href }) => (
-    <a href={href} rel="noreferrer" target="_blank">
-      {children}
-    </a>
-  ),
-  img: ({ alt, src }) => (
-    <a href={typeof src === 'string' ? src : undefined} rel="noreferrer" target="_blank">
-      {alt || 'Picture'}
-    </a>
-  ),
-  table: ({ children }) => (
-    <ScrollBox className="overflow-x-auto" label="Table">
-      <table>{children}</table>
-    </ScrollBox>
-  ),
-};
-
-type MarkdownProps = { children: string; isLive: boolean; quiet?: boolean };
-
-export const Markdown = memo(function Markdown({ children, isLive, quiet }: MarkdownProps) {
-  return (
-    <Streamdown
-      className={quiet ? 'prose prose-quiet' : 'prose'}
-      components={COMPONENTS}
-      controls={false}
-      linkSafety={{ enabled: false }}
-    >
-      {isLive ? holdBackTable(children) : children}
-    </Streamdown>
+/** Markdown that may still be growing; until its parser is there, the plain text. */
+export function Markdown(props: MarkdownProps) {
+  const { children, quiet } = props;
+  const plain = (
+    <div className={`whitespace-pre-wrap ${quiet ? 'prose prose-quiet' : 'prose'}`}>{children}</div>
   );
-});
+  return (
+    <Suspense fallback={plain}>
+      <StreamedMarkdown {...props} />
+    </Suspense>
+  );
+}

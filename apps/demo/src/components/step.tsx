@@ -40,7 +40,7 @@ export function Step({ step: { node, agent }, look, isLast, children }: StepProp
   return (
     <section
       aria-label={name}
-      className={`relative animate-arrive pl-7 sm:pl-9 ${isLast ? '' : name ? 'pb-9' : 'pb-3.5'}`}
+      className={`relative animate-arrive ${isLast ? '' : name ? 'pb-9' : 'pb-3.5'}`}
       data-agent={agent?.name}
       data-node={node?.id}
       data-status={name ? look : undefined}
@@ -75,7 +75,7 @@ export function Step({ step: { node, agent }, look, isLast, children }: StepProp
 /** Holds the place of the first step until it arrives, so that nothing moves when it does. */
 export function PendingStep() {
   return (
-    <div className="relative pl-7 sm:pl-9">
+    <div className="relative">
       <Port look="running" />
       <p className="text-sm leading-6 text-ink-soft">Setting out…</p>
     </div>
@@ -94,7 +94,7 @@ function Port({ look }: { look: Look }) {
   return (
     <span
       aria-hidden="true"
-      className={`absolute top-0.5 left-0 grid size-5 place-items-center rounded-full border-[1.5px] ${tone}`}
+      className={`absolute top-0.5 -left-7 grid size-5 sm:-left-9 place-items-center rounded-full border-[1.5px] ${tone}`}
     >
       {look === 'complete' ? <CheckIcon /> : null}
       {look === 'error' ? <CrossIcon /> : null}
@@ -110,7 +110,7 @@ function Route() {
   return (
     <span
       aria-hidden="true"
-      className="absolute top-8 bottom-1 left-[9.5px] border-l-[1.5px] border-dashed border-line-strong/50"
+      className="absolute top-8 bottom-1 left-[calc(9.5px-1.75rem)] sm:left-[calc(9.5px-2.25rem)] border-l-[1.5px] border-dashed border-line-strong/50"
     />
   );
 }

@@ -4,7 +4,7 @@ import type { AnswerQuestion } from '../chat.ts';
 import type { Question } from '../chat-message.ts';
 import { TOOL_LABELS, type ToolPart, type ToolState, toToolState } from '../tool-state.ts';
 import { ApprovalForm } from './approval.tsx';
-import { ChoiceForm } from './choice-form.tsx';
+import { ChoiceForm, QuestionText } from './choice-form.tsx';
 import { CheckIcon, ChevronIcon, CrossIcon } from './icons.tsx';
 import { ScrollBox } from './scroll-box.tsx';
 
@@ -53,7 +53,7 @@ export function ToolCard({ part, isLive, question, isChoice, onAnswer }: ToolCar
         <span
           className={`shrink-0 text-xs ${state === 'failed' || isWaiting ? 'text-terracotta' : 'text-ink-soft max-sm:sr-only'}`}
         >
-          {toLabel(state, question !== undefined && !isChoice)}
+          {onAnswer || !isWaiting ? toLabel(state, question !== undefined && !isChoice) : 'Waiting'}
         </span>
         <span
           className={`text-ink-soft motion-safe:transition-transform ${isOpen ? 'rotate-180' : ''}`}
@@ -84,6 +84,7 @@ export function ToolCard({ part, isLive, question, isChoice, onAnswer }: ToolCar
           toolName={name}
         />
       ) : null}
+      {question && !onAnswer ? <QuestionText question={question} /> : null}
     </div>
   );
 }

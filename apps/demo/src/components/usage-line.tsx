@@ -16,7 +16,7 @@ export function UsageLine({ metadata }: { metadata: NonNullable<ChatMessage['met
     totalCostUsd !== undefined && money.format(totalCostUsd),
   ].filter(Boolean);
   return (
-    <p className="mt-5 pl-7 text-xs text-ink-soft tabular-nums sm:pl-9" data-usage>
+    <p className="mt-5 text-xs text-ink-soft tabular-nums" data-usage>
       {figures.join(' · ')}
     </p>
   );

@@ -11,9 +11,20 @@ import { CliError } from './cli-error.ts';
 import type { ServeOptions } from './serve-flags.ts';
 import { lazyAgent, shareAgent } from './shared-agent.ts';
 
+export type Suggestion = { title: string; message: string };
+
+const SCRIPTED_SUGGESTIONS: readonly Suggestion[] = [
+  { title: 'See a tool, a table and code', message: 'Compare the prices of the berths' },
+  { title: 'Watch it from two windows', message: 'Read me the logbook' },
+  { title: 'Be asked for permission', message: 'Cast off' },
+  { title: 'See it go wrong', message: 'Sail into a storm' },
+];
+
 export type LoadedAgent = {
   /** For people: what it is. */
   about: string;
+  /** What the page offers to ask it. */
+  suggestions?: readonly Suggestion[];
   agentFor(sessionId: string): Agent;
   /** After the agents of all sessions were closed. */
   close?(): Promise<void>;
@@ -26,6 +37,7 @@ export async function loadAgent(options: AgentOptions): Promise<LoadedAgent> {
   if (agent === 'scripted') {
     return {
       about: 'scripted: follows a script, without a model',
+      suggestions: SCRIPTED_SUGGESTIONS,
       agentFor: () => scriptedAgent(),
     };
   }
@@ -47,7 +59,7 @@ function loadOpenCode({ model, directory }: AgentOptions): LoadedAgent {
     throw new CliError((error as Error).message, { cause: error });
   }
   return {
-    about: `OpenCode in ${directory}`,
+    about: `OpenCode in ${directory}${model === undefined ? '' : `, ${model}`}`,
     agentFor: () => openCodeAgent({ directory, ...(model !== undefined && { model }) }),
   };
 }
@@ -82,7 +94,7 @@ async function loadModule(file: string, { cwd, ...given }: ModuleOptions): Promi
   }
   const make = found as MakeAgent;
   return {
-    about: `from ${shown}`,
+    about: `from ${shown}${given.model === undefined ? '' : `, ${given.model}`}`,
     agentFor: (sessionId) =>
       lazyAgent(shown, async () => {
         const made = await make(sessionId, given);

@@ -1,9 +1,11 @@
-/** What `sabir serve` gives a browser: a page, and the package's own client for it. */
-import { constants, readFileSync, statSync } from 'node:fs';
+/** What `sabir serve` gives a browser: its page, or a folder of the user's with the package's own client beside it. */
+import { constants, readdirSync, readFileSync, statSync } from 'node:fs';
 import { open, realpath } from 'node:fs/promises';
-import { dirname, extname, join, posix, sep } from 'node:path';
+import { dirname, extname, join, posix, relative, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import type { Suggestion } from './agents.ts';
 import { CliError } from './cli-error.ts';
 import type { ServeOptions } from './serve-flags.ts';
 
@@ -30,7 +32,7 @@ const OWN_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  'img-src data:',
+  "img-src 'self' data: blob:",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
@@ -53,40 +55,48 @@ const FOLDER_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const OWN_PAGE = fileURLToPath(new URL('./page/', import.meta.url));
-const OWN_FILES = ['index.html', 'chat.js', 'parts.js', 'chat.css'];
 /** Where the built package is, also when this runs from its source. */
 const BUILT = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../../dist/' : '../', import.meta.url),
 );
+const OWN_PAGE = join(BUILT, 'cli/page');
 const CLIENT = 'clients/index.js';
 
 /** Nothing, for what is not among its files. */
 export type PageFiles = (request: Request) => Promise<Response | undefined>;
 
-export function createPageFiles(page: ServeOptions['page']): PageFiles {
+export function createPageFiles(
+  page: ServeOptions['page'],
+  suggestions: readonly Suggestion[] = [],
+): PageFiles {
   if (page === 'none') return async () => undefined;
   const isOwn = page === 'chat';
-  const client = loadClientFiles();
-  const files = isOwn ? loadOwnPage() : new Map<string, Body>();
+  const files = whenBuilt(() => (isOwn ? loadOwnPage(suggestions) : loadClientFiles()));
   const folder = isOwn ? undefined : checkFolder(page.folder);
+  const zip = createZip();
   const policy = isOwn ? OWN_POLICY : (page.policy ?? FOLDER_POLICY);
 
   return async (request) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
     const { pathname } = new URL(request.url);
     const path = pathname.endsWith('/') ? `${pathname}index.html` : pathname;
-    const known = files.get(path) ?? client.get(path);
+    const known = files.get(path);
     const isHead = request.method === 'HEAD';
-    const found = known
-      ? { body: known, bytes: known.byteLength }
+    const gzipped = known && acceptsGzip(request) ? zip(known) : undefined;
+    const held = gzipped ?? known;
+    const found = held
+      ? { body: held, bytes: held.byteLength }
       : folder && (await openInside(folder, path, isHead));
     if (!found) return undefined;
     return new Response(isHead ? null : found.body, {
       headers: {
         'content-type': TYPES[extname(path).toLowerCase()] ?? 'application/octet-stream',
         'content-length': String(found.bytes),
-        'cache-control': 'no-cache',
+        ...(known && { vary: 'accept-encoding' }),
+        ...(gzipped && { 'content-encoding': 'gzip' }),
+        // Names under /assets carry a hash of their content.
+        'cache-control':
+          isOwn && path.startsWith('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache',
         'x-content-type-options': 'nosniff',
         // A token may be in the address, behind the #, before the page has put it away.
         'referrer-policy': 'no-referrer',
@@ -96,8 +106,40 @@ export function createPageFiles(page: ServeOptions['page']): PageFiles {
   };
 }
 
-function loadOwnPage(): Map<string, Body> {
-  return new Map(OWN_FILES.map((name) => [`/${name}`, read(join(OWN_PAGE, name))]));
+function acceptsGzip({ headers }: Request): boolean {
+  return /\bgzip\b/.test(headers.get('accept-encoding') ?? '');
+}
+
+/** Compresses each file once, when it is first asked for. */
+function createZip() {
+  const zipped = new WeakMap<Body, Body>();
+  return (plain: Body): Body => {
+    const known = zipped.get(plain) ?? new Uint8Array(gzipSync(plain));
+    zipped.set(plain, known);
+    return known;
+  };
+}
+
+function loadOwnPage(suggestions: readonly Suggestion[]): Map<string, Body> {
+  const entries = readdirSync(OWN_PAGE, { recursive: true, withFileTypes: true });
+  const files = new Map<string, Body>();
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    const file = join(entry.parentPath, entry.name);
+    files.set(`/${relative(OWN_PAGE, file).split(sep).join('/')}`, read(file));
+  }
+  const html = readFileSync(join(OWN_PAGE, 'index.html'), 'utf8');
+  files.set('/index.html', new TextEncoder().encode(withSuggestions(html, suggestions)));
+  return files;
+}
+
+/** The page asks the server for nothing until the person has signed in, so they come with it. */
+function withSuggestions(html: string, suggestions: readonly Suggestion[]): string {
+  const content = JSON.stringify(suggestions).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+  return html.replace(
+    '</head>',
+    () => `  <meta name="suggestions" content="${content}" />\n  </head>`,
+  );
 }
 
 /** `sabir/client` and what it imports, and not one file more. */
@@ -112,12 +154,16 @@ function loadClientFiles(): Map<string, Body> {
       visit(posix.join(dirname(path), specifier));
     }
   };
+  visit(CLIENT);
+  return files;
+}
+
+function whenBuilt(load: () => Map<string, Body>): Map<string, Body> {
   try {
-    visit(CLIENT);
+    return load();
   } catch (cause) {
     throw new CliError('The page needs the built package. Run: npm run build -w sabir', { cause });
   }
-  return files;
 }
 
 function checkFolder(folder: string): string {

@@ -1,6 +1,6 @@
 /** `sabir serve` as a process: what it prints, whom it lets in, and how it ends. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -131,8 +131,8 @@ describe('sabir serve', () => {
     expect((await fetch(`${url}/metrics`, bearer('owner-secret'))).status).toBe(200);
   });
 
-  it('refuses pages of other sites where it asks for no token', async () => {
-    const { url } = await startServe(MEMORY);
+  it('refuses pages of other sites where it asks for no token, and logs the flag that lets them in', async () => {
+    const { url, output } = await startServe(MEMORY);
     const host = new URL(url).host;
     const evil = { origin: 'http://evil.example' };
     expect((await ask(url)).status).toBe(200);
@@ -150,17 +150,35 @@ describe('sabir serve', () => {
       await vi.waitFor(() => expect(http.heard()).toMatch(/^HTTP\/1\.1 401 /));
     }
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
+    const lines = output.stderr.split('\n').filter((line) => line.includes('another origin'));
+    expect(lines).toEqual([
+      expect.stringContaining('origin=http://evil.example flag="--cors http://evil.example"'),
+    ]);
   });
 
-  it('says what to do about a port that is taken, or an agent that is not there', async () => {
+  it('names no model for an agent that has none', async () => {
+    const { output } = await startServe([...MEMORY, '--model', 'openai/gpt-5']);
+    expect(output.stdout).toMatch(/Agent +scripted: follows a script, without a model\n/);
+  });
+
+  it('says what to do about a port that is taken, an agent or a folder that is not there', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     onTestFinished(() => void other.close());
     await new Promise((resolve) => other.once('listening', resolve));
     const { port } = other.address() as AddressInfo;
-    const [taken, absent] = await Promise.all([
+    const cwd = makeFolder();
+    const [taken, absent, folder] = await Promise.all([
       runCli(['serve', '--port', String(port), ...MEMORY]),
       runCli(['serve', '--port', '0', '--agent', './absent.js', ...MEMORY]),
+      runCli(['serve', '--port', '0', '--no-page', '--database', 'nope/x.db'], { cwd }),
     ]);
+    const nope = join(cwd, 'nope');
+    expect(folder).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `There is no folder ${nope} for --database. Make it first: mkdir -p ${nope}\n`,
+    });
+    expect(existsSync(nope)).toBe(false);
     expect(taken).toEqual({
       code: 1,
       stdout: '',

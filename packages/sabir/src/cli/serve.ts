@@ -1,5 +1,6 @@
 /** `sabir serve`: everything a chat on an agent needs, until it is told to end. */
-
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Logger } from '../core/translator.ts';
 import { withoutContent } from '../core/without-content.ts';
 import { refuseRebound } from '../platforms/node/loopback.ts';
@@ -12,6 +13,7 @@ import type { SessionStore } from '../sessions/index.ts';
 import { createAccess } from './access.ts';
 import { type LoadedAgent, loadAgent } from './agents.ts';
 import { CliError } from './cli-error.ts';
+import { createForeignPageLog } from './foreign-pages.ts';
 import { createLog } from './log.ts';
 import { createPageFiles, type PageFiles } from './page-files.ts';
 import type { ServeOptions } from './serve-flags.ts';
@@ -31,7 +33,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   for (const warning of options.warnings) write(`Warning: ${warning}`);
 
   const agent = await loadAgent({ ...options, cwd: process.cwd() });
-  const pages = createPageFiles(options.page);
+  const pages = createPageFiles(options.page, agent.suggestions);
   const store = openStore(options.database);
   const stack = await start(options, { agent, store, logger, pages });
   const close = async () => {
@@ -51,6 +53,13 @@ export async function serve(options: ServeOptions): Promise<void> {
 }
 
 function openStore(file: string): SessionStore {
+  const folder = dirname(file);
+  // A folder that is not there is more often a typing error than a wish.
+  if (file !== ':memory:' && !existsSync(folder)) {
+    throw new CliError(
+      `There is no folder ${folder} for --database. Make it first: mkdir -p ${folder}`,
+    );
+  }
   try {
     return sqliteSessionStore({ file });
   } catch (error) {
@@ -63,7 +72,7 @@ function openStore(file: string): SessionStore {
 type Parts = {
   agent: LoadedAgent;
   store: SessionStore;
-  logger: Logger;
+  logger: Required<Logger>;
   pages: PageFiles;
 };
 
@@ -74,6 +83,7 @@ async function start(
   const { port, host, shutdownMs, cors: origins, isOpen, isOpenToAll } = options;
   const isForThisMachine = isOpen && !isOpenToAll;
   const { isOwner, ...access } = createAccess(options);
+  const logForeignPage = createForeignPageLog(origins, logger);
   const cors = origins.length > 0 ? { cors: { origins } } : {};
   try {
     return await startSessionStack({
@@ -84,7 +94,10 @@ async function start(
       logger,
       ...access,
       // The gateway answers for every path that has no file.
-      fetch: (request) => (isForThisMachine ? refuseRebound(request) : undefined) ?? pages(request),
+      fetch(request) {
+        logForeignPage(request);
+        return (isForThisMachine ? refuseRebound(request) : undefined) ?? pages(request);
+      },
       agent: agent.agentFor,
       gateway: { ...cors, routes: { metrics: isOpen || isOwner } },
       sessions: cors,

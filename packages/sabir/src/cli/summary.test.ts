@@ -12,7 +12,6 @@ function summarize(options: Partial<SummaryOptions> = {}): string {
     url: URL,
     agent: 'scripted',
     page: 'chat',
-    model: undefined,
     database: '/data/sabir.db',
     secrets: [],
     jwtSecret: undefined,
@@ -25,7 +24,7 @@ function summarize(options: Partial<SummaryOptions> = {}): string {
 
 describe('the summary', () => {
   it('says what is served, and where', () => {
-    const lines = summarize({ agent: 'OpenCode in /srv', model: 'a/b' }).split('\n');
+    const lines = summarize({ agent: 'OpenCode in /srv, a/b' }).split('\n');
     for (const words of [
       `Page       ${URL}/`,
       `POST ${URL}/api/sessions/:id/chat`,

@@ -3,10 +3,10 @@ import type { ServeOptions } from './serve-flags.ts';
 
 export type SummaryOptions = Pick<
   ServeOptions,
-  'page' | 'secrets' | 'jwtSecret' | 'runnerToken' | 'isOpenToAll' | 'database' | 'model'
+  'page' | 'secrets' | 'jwtSecret' | 'runnerToken' | 'isOpenToAll' | 'database'
 > & {
   url: string;
-  /** What the agent says it is. */
+  /** What the agent says it is, its model included. */
   agent: string;
   hasColors: boolean;
 };
@@ -15,13 +15,12 @@ const LABEL_WIDTH = 11;
 const FIRST_PROMPT = { role: 'user', parts: [{ type: 'text', text: 'Ahoy! A berth, please.' }] };
 
 export function toSummary(options: SummaryOptions): string {
-  const { url, agent, model, database, hasColors } = options;
+  const { url, agent, database, hasColors } = options;
   const bold = (text: string) => (hasColors ? `\x1b[1m${text}\x1b[22m` : text);
   const dim = (text: string) => (hasColors ? `\x1b[2m${text}\x1b[22m` : text);
   const token = toShownToken(options);
   const line = (label: string, value: string, note = '') =>
     `  ${dim(label.padEnd(LABEL_WIDTH))}${value}${note && `  ${dim(note)}`}`;
-  const isNamed = model === undefined || agent.includes(model);
   const lines = [
     bold('Sabir is up.'),
     '',
@@ -31,7 +30,7 @@ export function toSummary(options: SummaryOptions): string {
     line('WebSocket', `${url.replace(/^http/, 'ws')}/api/sessions/:id/ws?role=client`),
     line('Health', `${url}/healthz`),
     line('Database', database === ':memory:' ? 'none: chats end with this process' : database),
-    line('Agent', isNamed ? agent : `${agent}, ${model}`),
+    line('Agent', agent),
     ...whoLines(options).map((text, i) => line(i === 0 ? 'Let in' : '', text)),
     '',
     `Try it${token?.note ? `, with ${token.note}` : ''}:`,
