@@ -1,6 +1,7 @@
 /**
- * What a stranger gets: packs the tarball, installs it into an empty project, compiles the code of
- * the README and the guides there, and runs the README's ten lines in a DOM.
+ * What a stranger gets: packs the tarballs, installs them into an empty project, compiles the code of
+ * the README and the guides there, runs the README's ten lines in a DOM, and has `create-sabir` make an
+ * application that is built and answers.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -53,6 +54,42 @@ console.log(main.innerHTML);
 process.exit(0);
 `;
 
+function pack(folder: string): string {
+  const args = ['pack', '--json', '--pack-destination', project];
+  const [{ filename }] = JSON.parse(must('npm', args, join(ROOT, folder)));
+  return filename;
+}
+
+/** What `npm create sabir` makes: it compiles, its page is built, its server shows the page and answers. */
+async function createOnce(): Promise<void> {
+  const bin = (name: string) => join(project, 'node_modules/.bin', name);
+  // A folder of the project: what it needs is installed already.
+  must(process.execPath, [bin('create-sabir'), 'made'], project);
+  const made = join(project, 'made');
+  must(bin('tsc'), ['-p', '.'], made);
+  must(process.execPath, [bin('vite'), 'build', '--logLevel', 'error'], made);
+  const env = { ...process.env, PORT: '0' };
+  const server = spawn(process.execPath, ['server.ts'], { cwd: made, env });
+  let url: string | undefined;
+  for await (const piece of server.stdout.setEncoding('utf8')) {
+    [url] = /http:\/\/\S+/.exec(piece) ?? [];
+    if (url) break;
+  }
+  const page = await (await fetch(`${url}/`)).text();
+  const [script] = /\/assets\/[\w.-]+\.js/.exec(page) ?? [];
+  if (!script || !(await fetch(url + script)).ok) throw new Error('create-sabir made no page.');
+  const answer = await fetch(`${url}/api/sessions/s/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'two words' }] }),
+  });
+  const said = await answer.text();
+  if (!said.includes('"words":2')) throw new Error(`create-sabir's agent says\n${said}`);
+  server.kill();
+  const [code] = await once(server, 'exit');
+  if (code !== 0) throw new Error(`The server that create-sabir made ended with ${code}.`);
+}
+
 /** The command, as it is installed: it comes up, has its page, and ends when it is told to. */
 async function serveOnce(): Promise<void> {
   const { bin } = JSON.parse(
@@ -78,9 +115,7 @@ async function serveOnce(): Promise<void> {
 }
 
 try {
-  const [{ filename }] = JSON.parse(
-    must('npm', ['pack', '--json', '--pack-destination', project], join(ROOT, 'packages/sabir')),
-  );
+  const filename = pack('packages/sabir');
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }');
   must(
     'npm',
@@ -89,8 +124,10 @@ try {
       '--no-audit',
       '--no-fund',
       `./${filename}`,
-      ...['ai', '@ai-sdk/react', 'react', 'react-dom', '@types/react', 'typescript'].map(versionOf),
-      ...['@openai/agents', 'zod', 'redis', '@types/node'].map(versionOf),
+      `./${pack('packages/create-sabir')}`,
+      ...['ai', '@ai-sdk/react', 'react', 'react-dom', 'typescript', 'vite'].map(versionOf),
+      ...['@types/node', '@types/react', '@types/react-dom'].map(versionOf),
+      ...['@openai/agents', '@ag-ui/client', 'zod', 'redis'].map(versionOf),
       'jsdom@27.0.1',
     ],
     project,
@@ -98,7 +135,7 @@ try {
   mkdirSync(join(project, 'app'));
   const guides = [
     ...['GETTING-STARTED', 'OPEN-HARNESS', 'OPENAI-AGENTS', 'CHAT-STREAM', 'SESSIONS', 'AGENTS'],
-    'DEPLOYING',
+    ...['DEPLOYING', 'AG-UI'],
   ];
   const pages = ['README.md', ...guides.map(toPage)];
   const blocks = pages.flatMap((page) => namedBlocks(readFileSync(join(ROOT, page), 'utf8')));
@@ -129,6 +166,7 @@ try {
   // This Node, not the first one on the path: the machine's own may be older than the package allows.
   const html = must(process.execPath, ['run.js'], project);
   await serveOnce();
+  await createOnce();
   console.log(
     `${blocks.length} pieces of documentation compile from ${filename}; the ten lines say:`,
   );
