@@ -129,10 +129,12 @@ export function createUser(gateway: ChatGateway, token: string | undefined, sess
         ...init,
         headers: { ...init.headers, 'last-event-id': cursor },
       }),
-    stop: (chatId = 'c1') => send('POST', `${chat(chatId)}/stop`),
+    follow: (chatId = 'c1', init?: SendInit) => send('GET', `${chat(chatId)}/follow`, init),
+    stop: (chatId = 'c1', body?: unknown) => send('POST', `${chat(chatId)}/stop`, {}, body),
     answer: (questionId: unknown, answer: unknown, chatId = 'c1') =>
       send('POST', `${chat(chatId)}/answer`, {}, { questionId, answer }),
     answerWith: (body: unknown, chatId = 'c1') => send('POST', `${chat(chatId)}/answer`, {}, body),
+    steer: (body: unknown, chatId = 'c1') => send('POST', `${chat(chatId)}/steer`, {}, body),
     messages: () => send('GET', `${session}/messages`),
     channels: () => send('GET', `${session}/channels`),
     async metrics(): Promise<Record<string, number>> {

@@ -1,6 +1,7 @@
 /** Whoever answers, and wherever: the first answer counts, and the agent gets it. */
 import { describe, expect, it } from 'vitest';
 import type { UIMessage } from '../src/core/message.ts';
+import type { SteeringMessage } from '../src/turns/agent.ts';
 import { createApprovalAgent, createApprovalClient } from './approval-agent.ts';
 import { chatBody, createUser, eventually, openSse } from './gateway-client.ts';
 import { createLedAgent } from './led-agent.ts';
@@ -40,6 +41,39 @@ describe.skipIf(!hasRedis)(`answers to gateways without sticky sessions${IF_REDI
       expect(raw()).toContain('"status":"answered"');
     }
     await until('it is stored', () => finishes.length === 1);
+  });
+
+  it('reach the agent as messages for its turn, each once, and the queue where it takes none', async () => {
+    const agent = createLedAgent();
+    const taken: string[] = [];
+    const steer = ({ id, user }: SteeringMessage) => taken.push(`${id} of ${user.id}`) < 3;
+    const { A, B, C } = await startFleet(redis(), { agent: { ...agent, steer } });
+    const query = 'aiSdk=7';
+    const sender = openSse(await at(A).post(chatBody('go'), { query }));
+    const watcher = openSse(await at(C).resume('c1', { query }));
+    const run = await agent.run();
+    const steered = async (box: GatewayBox, id: string, user?: string) => {
+      const response = await at(box, user).steer({ text: `Message ${id}`, id });
+      return [response.status, await response.json()];
+    };
+    const { turnId } = run.prompt;
+    const delivered = [202, { turnId, delivered: true }];
+    expect(await steered(B, 'm1', 'cora')).toEqual(delivered);
+    expect(await Promise.all([A, B, C].map((box) => steered(box, 'm2')))).toEqual(
+      Array(3).fill(delivered),
+    );
+    const [status, { turnId: next, delivered: isDelivered }] = await steered(C, 'm3');
+    expect([status, isDelivered]).toEqual([202, false]);
+    run.end();
+    await Promise.all([sender.ended, watcher.ended]);
+    for (const viewer of [sender, watcher]) {
+      const shown = viewer.chunks().flatMap((chunk) => ('id' in chunk ? [chunk.id] : []));
+      expect(shown.filter((id) => /^m\d/.test(id ?? ''))).toEqual(['m1', 'm2', 'm3']);
+    }
+    expect(taken).toEqual(['m1 of cora', 'm2 of carl', 'm3 of carl']);
+    const queued = await agent.run(1);
+    expect(queued.prompt).toMatchObject({ turnId: next, text: 'Message m3' });
+    queued.end();
   });
 
   it('count once, however many are given at the same moment', async () => {

@@ -87,6 +87,8 @@ describe.skipIf(!hasRedis)(`a gateway that dies${IF_REDIS}`, () => {
       { outcome: { status: 'finished' }, user: { id: 'carl', team: 'blue' }, chatId: 'c1' },
     ]);
     expect(stored?.user).toEqual({ id: 'carl', team: 'blue' });
+    expect(stored?.trigger).toBe('submit-message');
+    expect(stored?.userMessage).toEqual(ours.result().messages[0]);
     expect(stored?.at).not.toBe('A');
     const living = boxes.filter(({ isDead }) => !isDead());
     expect(await sumOf(living, 'sabir_takeovers_total')).toBe(1);

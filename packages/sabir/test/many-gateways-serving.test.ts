@@ -164,7 +164,7 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
   });
 
   it('ask again for another answer, and for a message that was changed', async () => {
-    const { A, B, C, agent, finishes } = await start();
+    const { A, B, C, agent, finishes, at } = await start();
     const { chat, result, text } = await openChat('ai@7', inTurn(A, B, C));
     const answerWith = async (index: number, said: string, sent: Promise<void>) => {
       const run = await agent.run(index);
@@ -182,6 +182,38 @@ describe.skipIf(!hasRedis)(`gateways without sticky sessions${IF_REDIS}`, () => 
     expect(agent.runs.map(({ prompt }) => prompt.text)).toEqual(['go', 'go', 'go', 'go on']);
     await until('all are stored', () => finishes.length === 4);
     expect(finishes.map(({ at }) => at)).toEqual(['A', 'B', 'C', 'A']);
+    const again = ['submit-message', 'regenerate-message', 'regenerate-message', 'submit-message'];
+    expect(finishes.map(({ trigger }) => trigger)).toEqual(again);
+    expect(agent.runs.map(({ prompt }) => prompt.trigger)).toEqual(again);
+    // The session elsewhere has replaced what was asked for before, and calls the message as its client does.
+    const history = (await (await at(B).messages()).json()) as UIMessage[];
+    expect(history).toEqual(result().messages);
+  });
+
+  it('keep a message that waits for the page that comes back to another', async () => {
+    const { A, B, agent, at } = await start({ gateway: { timing: { disconnectGraceMs: 300 } } });
+    const first = openSse(await at(A).post(chatBody('one')));
+    const run = await agent.run();
+    run.text('One.');
+    await first.until(() => first.text());
+    const second = openSse(await at(A).post(chatBody('two')));
+    await second.until(() => second.raw().includes('data-queue'));
+    await Promise.all([first.leave(), second.leave()]);
+    const messages = (await (await at(B).messages()).json()) as UIMessage[];
+    expect(messages).toMatchObject([
+      { id: 'u-one' },
+      { id: 'u-two', metadata: { queue: { position: 1 } } },
+    ]);
+    const back = openSse(await at(B).resume());
+    await back.until(() => back.text());
+    await new Promise((resolve) => setTimeout(resolve, 900));
+    run.end();
+    const next = await agent.run(1);
+    next.text('Two.');
+    next.end();
+    await back.ended;
+    const texts = async () => ((await (await at(B).messages()).json()) as UIMessage[]).map(textOf);
+    await expect.poll(texts).toEqual(['one', 'One.', 'two', 'Two.']);
   });
 
   it('stop a turn that runs in another [GWS-03]', async () => {

@@ -24,7 +24,7 @@ const write = (path: string) => ({
 });
 
 it.skipIf(!findChromium())(
-  `OpenCode answers stock useChat, and asks before it acts [BAR-02] [RUN-05]${findChromium() ? '' : NO_CHROMIUM}`,
+  `OpenCode answers stock useChat, and asks before it acts [BAR-02] [RUN-05] [RFC-MANUAL-07]${findChromium() ? '' : NO_CHROMIUM}`,
   async () => {
     const model = await startScriptedModel({
       'write the file': [write('written.txt'), { text: ['It is ', 'written.'] }],

@@ -37,6 +37,8 @@ export type PromptRun = {
   /** Answers the oldest question that is open. */
   answer(answer: unknown): void;
   expire(): void;
+  /** Sends a message into the turn. */
+  steer(text: string, id?: string): Promise<void>;
   abort(): void;
   readonly outcome: TurnOutcome | undefined;
   /** Resolves when the agent has ended; rejects with what its turn failed with. */
@@ -128,6 +130,7 @@ export function runPrompt(
     },
     answer: (answer) => run.answer({ type: 'answer', questionId: open[0] ?? '', answer }),
     expire: () => run.expire?.(open[0] ?? ''),
+    steer: async (text, id = text) => run.steer?.({ type: 'steer', id, text, attachments: [] }),
     abort: () => run.stop(),
     get outcome() {
       return outcome;
@@ -160,10 +163,12 @@ export function promptOf(text: string, more: Partial<AgentPrompt> = {}): AgentPr
   return {
     ...upstreamPromptOf(text),
     channel: { channelType: 'web', channelId: 'default' },
+    trigger: 'submit-message',
     isRestored: false,
     signal: new AbortController().signal,
     ask: never,
     answer: never,
+    toolOutput: never,
     emit: () => undefined,
     ...more,
   };

@@ -326,7 +326,7 @@ describe('the chain', () => {
     expect(foldChunks(sse.chunks()).metadata).toMatchObject({ outcome: 'stopped' });
   });
 
-  it('keeps channels apart', async () => {
+  it('keeps channels apart [RFC-CHANNEL-01]', async () => {
     const { post, call } = await start();
     const slack = 'channelType=slack&channelId=c9';
     await readChunks(await post('text'));

@@ -8,11 +8,12 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { findChromium, launchChromium, NO_CHROMIUM } from '../../../scripts/chromium.ts';
 import type { UIMessage } from '../src/core/message.ts';
 import { createChatGateway, jwtAuth, sessionAccess } from '../src/gateway/index.ts';
-import { serve } from '../src/platforms/node/serve.ts';
+import { serve, toUpgradeListener } from '../src/platforms/node/serve.ts';
 import { agentOpsUpstream } from '../src/sources/agent-ops/index.ts';
 import { aborted, type Script, say } from './agent-ops-script.ts';
 import { startAgentOpsServer } from './agent-ops-server.ts';
 import { CLIENTS, type ClientName } from './real-clients.ts';
+import { startSocketProxy } from './socket-proxy.ts';
 import { buildStockPage } from './stock-clients/build.ts';
 
 const SECRET = 'a secret that is long enough for tests';
@@ -34,16 +35,20 @@ function createSlowAnswer() {
   return { script, goOn: gate.resolve };
 }
 
+/** A release with its `DefaultChatTransport`, or ai@7 with its `WebSocketChatTransport`. */
+type PageName = ClientName | 'WebSocket';
+
 describe.skipIf(!findChromium())(
   `stock useChat in a browser${findChromium() ? '' : NO_CHROMIUM}`,
   () => {
     let browser: Browser;
     let token: string;
-    const pages = new Map<ClientName, string>();
+    const pages = new Map<PageName, string>();
 
     beforeAll(async () => {
       browser = await launchChromium();
       for (const { name } of CLIENTS) pages.set(name, await buildStockPage(name));
+      pages.set('WebSocket', await buildStockPage('ai@7', { transport: 'websocket-transport.ts' }));
       token = await new SignJWT({ sub: 'olga' })
         .setProtectedHeader({ alg: 'HS256' })
         .setExpirationTime('10 minutes')
@@ -52,7 +57,7 @@ describe.skipIf(!findChromium())(
     afterAll(() => browser?.close());
 
     /** An agent, a gateway in front of it, and the page beside the gateway. */
-    async function setUp(client: ClientName, script?: (text: string) => Script) {
+    async function setUp(client: PageName, script?: (text: string) => Script) {
       const agent = await startAgentOpsServer({ ...(script && { script }) });
       const gateway = createChatGateway({
         upstream: agentOpsUpstream({ url: agent.url }),
@@ -61,6 +66,7 @@ describe.skipIf(!findChromium())(
         timing: { disconnectGraceMs: GRACE_MS, lingerMs: 0 },
       });
       const server = await serve({
+        upgrade: toUpgradeListener(gateway),
         fetch: async (request) => {
           const { pathname } = new URL(request.url);
           if (pathname.startsWith('/api/')) return gateway.fetch(request);
@@ -84,9 +90,11 @@ describe.skipIf(!findChromium())(
         await server.close();
         await agent.close();
       });
-      await page.goto(`${server.url}/?session=s1&chat=c1&token=${token}`);
+      const proxy = await startSocketProxy(server.port, () => undefined);
+      onTestFinished(() => proxy.close());
+      await page.goto(`${proxy.url}/?session=s1&chat=c1&token=${token}`);
       await page.waitForSelector('main');
-      return { page, agent };
+      return { page, agent, proxy };
     }
 
     async function send(page: Page, text: string): Promise<void> {
@@ -106,6 +114,46 @@ describe.skipIf(!findChromium())(
       page.$$eval('ol[data-role=assistant]:last-of-type li[data-part=text]', (parts) =>
         parts.map(({ textContent }) => textContent).join(''),
       );
+
+    it('WebSocketChatTransport of ai@7: chats, goes on after a cut and after a reload, and stops', async () => {
+      const answers = [createSlowAnswer(), createSlowAnswer()];
+      const scripts = [say('Hello.'), ...answers.map(({ script }) => script)];
+      const { page, agent, proxy } = await setUp('WebSocket', () => scripts.shift() as Script);
+      const sockets: string[] = [];
+      page.on('websocket', (socket) => sockets.push(socket.url()));
+      const isShown = (word: string, times = 1) =>
+        page.waitForFunction(
+          ([text, count]) => document.body.textContent?.split(`${text} `).length === count + 1,
+          [word, times] as const,
+        );
+      await send(page, 'hi');
+      await ready(page);
+      expect(await textOf(page)).toBe('Hello.');
+      await send(page, 'go');
+      await isShown('word-39');
+      proxy.cutAll();
+      await page.waitForSelector('main[data-status=error]');
+      await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+      await page.waitForSelector('main[data-status=streaming]');
+      await page.reload();
+      await isShown('word-39');
+      answers[0]?.goOn();
+      await isShown('word-59');
+      await ready(page);
+      expect((await messagesOf(page)).map(({ role }) => role).join()).toBe(
+        'user,assistant,user,assistant',
+      );
+      await send(page, 'go');
+      await isShown('word-39', 2);
+      await page.click('button[type=button]');
+      await ready(page);
+      await vi.waitUntil(() => agent.received('abort').length === 1, { timeout: 10_000 });
+      expect(await page.$('[role=alert]')).toBeNull();
+      expect(agent.received('prompt')).toHaveLength(3);
+      expect(new Set(sockets)).toEqual(
+        new Set([`${proxy.url.replace('http', 'ws')}/api/sessions/s1/chat`]),
+      );
+    });
 
     describe.each(CLIENTS)('$name', ({ name }) => {
       it('[RFC-INT-1.1] [RFC-INT-1.2] chats: a question, an answer, and another', async () => {
@@ -130,7 +178,7 @@ describe.skipIf(!findChromium())(
         ]);
       });
 
-      it('[RFC-INT-4.1] [RFC-INT-4.3] shows tools, and tools that failed, and goes on', async () => {
+      it('[RFC-INT-4.1] [RFC-INT-4.3] shows tools, and tools that failed, and goes on [RFC-MANUAL-03]', async () => {
         const { page } = await setUp(name);
         await send(page, '[rfc-tool] list files');
         await ready(page);

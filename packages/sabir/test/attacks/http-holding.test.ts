@@ -15,6 +15,9 @@ const silent = asUpstream(async function* ({ signal }) {
   await new Promise((resolve) => signal.addEventListener('abort', resolve));
 });
 
+/** More than the kernel takes of a response that its client does not read. */
+const HISTORY_BYTES = 24_000_000;
+
 const withHistory = (bytes: number) =>
   asUpstream(() => new ReadableStream(), {
     history: () => [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'x'.repeat(bytes) }] }],
@@ -43,8 +46,8 @@ describe('a history', () => {
   });
 
   it('that waits for its client counts in heldBodyBytes: the next one is refused with 503', async () => {
-    const limits = { heldBodyBytes: 6_000_000 };
-    const attacked = await startAttacked(withHistory(4_000_000), { limits });
+    const limits = { heldBodyBytes: 1.5 * HISTORY_BYTES };
+    const attacked = await startAttacked(withHistory(HISTORY_BYTES), { limits });
     const socket = attacked.say([
       'GET /api/sessions/s1/messages HTTP/1.1',
       'Authorization: Bearer vera',

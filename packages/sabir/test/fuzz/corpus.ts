@@ -159,6 +159,7 @@ export const linkRequests = once((): Corpus<unknown[]> => {
       linkPrompt('t1', 'question'),
       linkPrompt('t2', 'everything'),
       { type: 'answer', turnId: 't1', questionId: 'q1', answer: 'Yes', by },
+      { type: 'steer', turnId: 't1', message: { id: 'm1', text: 'More', attachments: [], by } },
       { type: 'history', id: 1, channel: CHANNEL },
       { type: 'stop', turnId: 't2' },
       { type: 'release', turnId: 't1' },

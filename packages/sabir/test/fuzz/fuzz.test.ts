@@ -34,6 +34,7 @@ const FOUND = [
   { target: 'messages of clients', seed: 20_261_116, round: 9_125 },
   { target: 'sabir transport', seed: 20_261_116, round: 1_073 },
   { target: 'wires of odd turns', seed: 5, round: 2_216 },
+  { target: 'agent in a session', seed: 777, round: 58 },
   { target: 'raw websockets', seed: 1, round: 0 },
 ];
 

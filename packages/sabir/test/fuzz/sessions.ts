@@ -247,6 +247,7 @@ const COMMANDS: readonly unknown[] = [
   { type: 'init', session: { id: 's' }, protocol: { name: 'sabir-runner', version: 1 } },
   { type: 'prompt', prompt: promptOf('t1', 'question now'), questionMs: 1_000 },
   { type: 'ack', turnId: 't1', seq: 1 },
+  { type: 'steer', turnId: 't1', message: { id: 'm1', text: 'More', attachments: [] } },
   { type: 'answer', turnId: 't1', questionId: 'q1', answer: 'Yes' },
   { type: 'prompt', prompt: promptOf('t2', 'everything'), questionMs: 1_000 },
   { type: 'stop', turnId: 't2' },
@@ -254,7 +255,18 @@ const COMMANDS: readonly unknown[] = [
   { type: 'expire', turnId: 't3', questionId: 'q1' },
   { type: 'pong' },
 ];
-const COMMAND_WORDS = ['init', 'prompt', 'ack', 'stop', 'answer', 't1', 't2', 'q1', 'fail'];
+const COMMAND_WORDS = [
+  'init',
+  'prompt',
+  'ack',
+  'stop',
+  'answer',
+  'steer',
+  't1',
+  't2',
+  'q1',
+  'fail',
+];
 
 const runner: Target = {
   name: 'runner',
@@ -295,10 +307,11 @@ const agent: Target = {
       yield* frames.filter(isSettled) as Chunk[];
     }
     const approving = (prompt: AgentPrompt) =>
-      approveCalls(prompt, async function* (approvals) {
-        if (approvals.length === 0) yield* answer();
+      approveCalls(prompt, async function* ({ approvals, outputs }) {
+        const settled = [...approvals, ...outputs];
+        if (settled.length === 0) yield* answer();
         else if (asked++ < 3) {
-          yield* [mutateValue(approvals, mutation)].flat().filter(isSettled) as Chunk[];
+          yield* [mutateValue(settled, mutation)].flat().filter(isSettled) as Chunk[];
         }
       });
     const prompt = random.chance(0.5) ? approving : answer;

@@ -1,16 +1,16 @@
 /**
- * A chat page with nothing of ours in it: the unmodified `useChat` and `DefaultChatTransport` of
+ * A chat page with nothing of ours in it: the unmodified `useChat` and a transport (`transport.ts`) of
  * whichever release it is bundled with. What it shows is plain, so that a test can read it.
  */
 import { useChat } from '@ai-sdk/react';
-import { DefaultChatTransport, type UIMessage } from 'ai';
+import type { UIMessage } from 'ai';
 import { createElement as h, useState } from 'react';
 import { createRoot } from 'react-dom/client';
+import { transport } from './transport.ts';
 
 const params = new URLSearchParams(location.search);
 const session = `/api/sessions/${params.get('session')}`;
 const headers = { authorization: `Bearer ${params.get('token')}` };
-const transport = new DefaultChatTransport({ api: `${session}/chat`, headers });
 
 function Part({ part }: { part: UIMessage['parts'][number] }) {
   const { state, text, output, errorText, data } = part as Record<string, unknown>;
