@@ -7,8 +7,7 @@ export default defineConfig({
     include: ['*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 180_000,
-    // Each file starts a server, and one of them a whole build: one at a time, after everybody else.
-    fileParallelism: false,
+    // After the timed tests: each file starts servers, and two of them a build.
     sequence: { groupOrder: 4 },
   },
 });

@@ -1,5 +1,5 @@
 /**
- * Two pages on `ChatStream`, one of plain HTML and one with Vue, and the server that answers them on
+ * Two pages, one of plain HTML on `ChatStream` and one with Vue, and the server that answers them on
  * the contract's wire. Nothing is bundled: browsers read the package's modules as they are.
  *
  *     node pages/server.ts
