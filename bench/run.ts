@@ -17,6 +17,7 @@ const BENCHES: Record<string, () => Promise<{ bench(): Report | Promise<Report> 
   client: () => import('./client.ts'),
   redis: () => import('./redis.ts'),
   idle: () => import('./idle.ts'),
+  follow: () => import('./follow.ts'),
   viewers: () => import('./viewers.ts'),
 };
 
