@@ -21,6 +21,7 @@ const ROOMS = [
     'core/no-longer-needed.ts',
     'core/quietly.ts',
     'core/timers.ts',
+    'core/token-bucket.ts',
     'core/within.ts',
   ],
   [
@@ -42,6 +43,7 @@ const ROOMS = [
     'core/downgrade.ts',
     'core/file-urls.ts',
     'core/sse.ts',
+    'core/steering.ts',
     'core/chat-request.ts',
     'core/partial-json.ts',
     'core/without-content.ts',

@@ -101,3 +101,28 @@ export const GATEWAY_ITEMS: Record<string, string> = {
   'RFC-OBS-07': 'streams that the gateway closed for an error are counted',
   'RFC-OBS-08': 'events that no translator knows are counted, by type',
 };
+
+/** What the client, the rollout and operations need. */
+export const ROLLOUT_ITEMS: Record<string, string> = {
+  'RFC-CLIENT-01': '`use-ai-chat.ts` puts stock useChat on the adapter’s endpoint',
+  'RFC-CLIENT-02': 'a chat panel shows its text and its tools',
+  'RFC-CLIENT-03': 'a flag of the session swaps the WebSocket hook for useChat',
+  'RFC-CHANNEL-01': 'a channel in the address scopes prompts and streams',
+  'RFC-CHANNEL-02': 'the channels of a session can be listed',
+  'RFC-TOOL-01': 'tool outputs that a client sends have no effect',
+  'RFC-FLAG-01': '`ENABLE_AI_SDK_ADAPTER` switches the adapter for a whole server',
+  'RFC-FLAG-02': 'the session’s flag switches it for one session',
+  'RFC-FLAG-03': 'rollback: with the flag off, everything else works as before',
+  'RFC-RISK-01': 'sockets to a session are shared, not one for each request',
+  'RFC-RISK-02': 'keep-alive comments keep a long turn’s stream open',
+  'RFC-RISK-03': 'what is sent fits the AI SDK majors that exist',
+  'RFC-RISK-04': 'a reader that does not read holds a bounded backlog',
+  'RFC-RISK-05': 'text that comes twice is shown once',
+  'RFC-MANUAL-01': 'checklist: the response has its content type and protocol headers',
+  'RFC-MANUAL-02': 'checklist: AI SDK clients read the stream',
+  'RFC-MANUAL-03': 'checklist: tool calls render',
+  'RFC-MANUAL-04': 'checklist: Stop aborts the agent’s turn',
+  'RFC-MANUAL-05': 'checklist: errors are shown',
+  'RFC-MANUAL-06': 'checklist: rapid prompts corrupt no state',
+  'RFC-MANUAL-07': 'checklist: different kinds of sessions work',
+};

@@ -1,6 +1,6 @@
 import { CONTRACT_ITEMS } from './requirements-contract.ts';
 import { REDIS_ITEMS } from './requirements-redis.ts';
-import { GATEWAY_ITEMS, TRANSLATOR_ITEMS } from './requirements-rfc.ts';
+import { GATEWAY_ITEMS, ROLLOUT_ITEMS, TRANSLATOR_ITEMS } from './requirements-rfc.ts';
 import { SESSION_ITEMS } from './requirements-session.ts';
 
 /** What was asked of the Open Harness source, in short. */
@@ -59,6 +59,17 @@ const OPEN_HARNESS_ITEMS: Record<string, string> = {
   'EC-5': 'a tool call that times out',
   'EC-6': 'reconnecting in mid-stream',
   'EC-7': 'nodes that emit at the same time',
+  'VAL-01': 'an event without a type is skipped',
+  'VAL-02': 'an agent event without runId or nodeId is skipped',
+  'VAL-03': 'a tool event without toolName is skipped',
+  'VAL-04': 'skipped events are logged (once per type)',
+  'VAL-05': 'a stream emits a chunk before it closes',
+  'VAL-06': 'text-start comes before the deltas of its part',
+  'VAL-07': 'text-end comes after the last delta of its part',
+  'VAL-08': 'the same holds for reasoning',
+  'VAL-09': 'the message id is unique per stream',
+  'VAL-10': 'all chunks of a stream belong to one message',
+  'VAL-11': 'tool call ids are unique within a message',
 };
 
 /** What must be proved. Test titles carry the tags. */
@@ -66,6 +77,7 @@ export const REQUIREMENTS: Record<string, string> = {
   ...OPEN_HARNESS_ITEMS,
   ...TRANSLATOR_ITEMS,
   ...GATEWAY_ITEMS,
+  ...ROLLOUT_ITEMS,
   ...CONTRACT_ITEMS,
   ...SESSION_ITEMS,
   ...REDIS_ITEMS,

@@ -40,7 +40,7 @@ ${rows.join('\n')}
 }
 
 const TAG =
-  /\[((?:FR|SC|US\d|EC|SES|RUN|CLI|TAB|BAR|RED|GWS|PRF)-(?:AS)?\d+|RFC-[A-Z]+-\d+(?:\.\d+)?|CT-[A-Z]+(?:-\d+)?)\]/g;
+  /\[((?:FR|SC|US\d|EC|VAL|SES|RUN|CLI|TAB|BAR|RED|GWS|PRF)-(?:AS)?\d+|RFC-[A-Z]+-\d+(?:\.\d+)?|CT-[A-Z]+(?:-\d+)?)\]/g;
 
 /** Every string in a test file that has a tag in it is the title of a test. */
 function* taggedTitles(): Generator<{ file: string; title: string }> {
@@ -78,9 +78,10 @@ function tracePage(): { page: string; missing: string[] } {
   const page = `# What was asked for, and the test that proves it
 
 Made from the tags in test titles by \`npm run docs\`. FR: functional requirement, SC: success
-criterion, US-AS: acceptance scenario of a user story, EC: edge case. RFC: of the Agent Ops source; MAP: a row of
+criterion, US-AS: acceptance scenario of a user story, EC: edge case, VAL: validation rule. RFC: of the Agent Ops source; MAP: a row of
 its mapping, EDGE: edge case, UNIT: unit test, ERR: row of the error matrix, INT: integration test, AUTH, STATE and
-OBS: access, connections and metrics. CT: of the stable contract; STEP: of its parser, NOTE: a constraint. SES: of the session server,
+OBS: access, connections and metrics, CLIENT: the client experiment, CHANNEL, TOOL, FLAG, RISK and MANUAL: channels, ignored
+tool outputs, rollout flags, production risks and the manual checklist. CT: of the stable contract; STEP: of its parser, NOTE: a constraint. SES: of the session server,
 RUN: of its runners, CLI: of the command, TAB: of the page's third tab, BAR: what had to be reached.
 
 | item | what | proved by |
