@@ -8,6 +8,7 @@ export default defineConfig({
     name: 'sabir',
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: TIMED,
+    setupFiles: ['test/seed-properties.ts'],
     testTimeout: 60_000,
     typecheck: { enabled: true, include: ['test/**/*.test-d.ts'], tsconfig: './tsconfig.json' },
     pool: 'forks',
