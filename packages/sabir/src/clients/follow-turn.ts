@@ -94,7 +94,7 @@ export async function followTurn<Held>(
       const { status, body, headers } = await connect(cursor, link.signal, attempts);
       const turnId = headers.get('x-sabir-turn');
       const held: Held[] = [];
-      const decode = createByteDecoder();
+      const decoder = new TextDecoder();
       const read = createFrameReader((frame) => {
         const next = take(frame, held, turnId);
         if (next && next !== cursor) {
@@ -115,7 +115,7 @@ export async function followTurn<Held>(
         const { done, value } = await reader.read();
         // The time that `settle` takes is not the server's silence.
         clearTimeout(timer as number);
-        read(decode(value));
+        read(decoder.decode(value, { stream: true }));
         if (await settle(reader, done)) return;
         if (done) break;
       }
