@@ -201,15 +201,17 @@ export async function readChunks(response: Response): Promise<Chunk[]> {
   return sse.chunks();
 }
 
+type Awaitable<T> = T | Promise<T>;
+
 /** Waits until something is there, and gives it. */
 export async function eventually<T>(
-  find: () => T | undefined | false | null | '',
+  find: () => Awaitable<T | undefined | false | null | ''>,
   what = 'it',
   explain: () => string = () => '',
 ): Promise<T> {
   const deadline = Date.now() + 5_000;
   for (;;) {
-    const found = find();
+    const found = await find();
     if (found) return found;
     if (Date.now() > deadline) throw new Error(`Waited in vain for ${what}. ${explain()}`);
     await new Promise((resolve) => setTimeout(resolve, 1));

@@ -1,6 +1,6 @@
 /** The part of `turn-log-conformance.ts` that is about commands. */
 import { expect, it } from 'vitest';
-import { MOST_COMMANDS, type Steer } from '../src/turns/log.ts';
+import { MOST_COMMANDS, MOST_STEER_BYTES, type Steer } from '../src/turns/log.ts';
 import { beginTurn, FINISHED, type Suite, sleep, WHOLE_TURN } from './turn-log-helpers.ts';
 
 export function describeTurnLogCommands({ open }: Suite): void {
@@ -67,17 +67,34 @@ export function describeTurnLogCommands({ open }: Suite): void {
     ]);
   });
 
-  it('but no more messages than a turn may be given', async () => {
+  it('but no more messages than a turn may be given, and rejects the others', async () => {
     const log = await open();
     const writer = await beginTurn(log);
-    const given = await Promise.all(
+    const given = await Promise.allSettled(
       Array.from({ length: MOST_COMMANDS + 3 }, (_, at) =>
         log.command(writer.turnId, steer(`m${at}`)),
       ),
     );
-    expect(given.filter(Boolean)).toHaveLength(MOST_COMMANDS);
+    expect(given.filter(({ status }) => status === 'fulfilled')).toHaveLength(MOST_COMMANDS);
+    expect(given.at(-1)).toMatchObject({ reason: { code: 'cannot-steer' } });
+    expect(await log.command(writer.turnId, steer('m0'))).toBe(false);
     expect(await log.command(writer.turnId, answer(0))).toBe(true);
     expect(await log.command(writer.turnId, { type: 'stop' })).toBe(true);
+  });
+
+  it('but no more bytes of messages than a turn may be given, files included', async () => {
+    const log = await open();
+    const writer = await beginTurn(log);
+    const text = 'x'.repeat(MOST_STEER_BYTES / 2);
+    const attachments = [{ url: text, mediaType: 'text/plain' }];
+    const say = (id: string, message: Partial<Steer>) =>
+      log.command(writer.turnId, { ...steer(id), text: '', attachments: [], ...message });
+    const full = { code: 'cannot-steer' };
+    await expect(say('m1', { text: `${text}x`, attachments })).rejects.toMatchObject(full);
+    expect(await say('m2', { text })).toBe(true);
+    expect(await say('m3', { attachments })).toBe(true);
+    await expect(say('m4', { text: 'x' })).rejects.toMatchObject(full);
+    expect(await log.command(writer.turnId, answer(0))).toBe(true);
   });
 
   it('to a writer that waits for one', async () => {

@@ -18,6 +18,8 @@ import type { AuditEvent } from '../core/audit.ts';
 import type { UIMessage } from '../core/message.ts';
 import { sqliteSessionStore } from '../platforms/node/sessions.ts';
 import type { SteeringMessage } from '../turns/agent.ts';
+import { MOST_COMMANDS, MOST_STEER_BYTES } from '../turns/log.ts';
+import { memoryTurnLog } from '../turns/memory.ts';
 import { asUpstream, type ChatGatewayOptions } from './index.ts';
 
 /** What the agent says to each message: at once, or when the test has decided. */
@@ -175,6 +177,64 @@ describe('a message for a running turn', () => {
     await sse.ended;
   });
 
+  it('is refused at once, and uses no more memory, past what a turn can hold of messages', async () => {
+    const agent = steerable(() => new Promise(() => undefined));
+    const log = memoryTurnLog();
+    const { carl } = startUpstream(agent, { log });
+    const sse = openSse(await carl.post(chatBody('go')));
+    const run = await agent.run();
+    const text = 'x'.repeat(MOST_STEER_BYTES / 2);
+    const held = ['h1', 'h2'].map((id) => carl.steer({ text, id }));
+    await eventually(() => agent.messages.length === 2, 'the messages');
+    expect(log.limits.liveBytes?.use?.()).toBeGreaterThanOrEqual(MOST_STEER_BYTES);
+    expect((await carl.steer(MORE)).status).toBe(409);
+    run.end();
+    for (const one of held) expect((await one).status).toBe(409);
+    await sse.ended;
+  });
+
+  it('is not waited for any more once its client has left, or its gateway closes', async () => {
+    const log = memoryTurnLog();
+    onTestFinished(() => log.close());
+    const agent = steerable(() => new Promise(() => undefined));
+    const sse = openSse(await startUpstream(agent, { log }).carl.post(chatBody('go')));
+    const run = await agent.run();
+    const { gateway: other, carl } = startUpstream(agent, { log });
+    const viewers = async () => (await carl.metrics())['sabir_limit_use{limit="viewers"}'];
+    const leaving = new AbortController();
+    const left = carl.send(
+      ...(['POST', '/api/sessions/s1/chat/c1/steer'] as const),
+      { signal: leaving.signal },
+      { text: 'One', id: 'm1' },
+    );
+    const kept = carl.steer({ text: 'Two', id: 'm2' });
+    await eventually(() => agent.messages.length === 2, 'the messages');
+    expect(await viewers()).toBe(2);
+    leaving.abort();
+    await left.catch(() => undefined);
+    await eventually(async () => (await viewers()) === 1, 'the seat');
+    await other.close();
+    expect((await kept).status).toBe(503);
+    run.end();
+    await sse.ended;
+  });
+
+  it('is not quoted in the log when the agent throws it', async () => {
+    const lines: unknown[] = [];
+    const note = (...line: unknown[]) => void lines.push(line);
+    const agent = steerable(({ text }) => {
+      throw `cannot take ${text}`;
+    });
+    const { carl } = startUpstream(agent, { logger: { info: note, warn: note, error: note } });
+    const sse = openSse(await carl.post(chatBody('go')));
+    const run = await agent.run();
+    expect((await carl.steer(MORE)).status).toBe(409);
+    run.end();
+    await sse.ended;
+    expect(JSON.stringify(lines)).toContain('a call to the agent failed: steer');
+    expect(JSON.stringify(lines)).not.toContain('More!');
+  });
+
   it('may be sent by those who may prompt, and is audited', async () => {
     const agent = steerable();
     const events: AuditEvent[] = [];
@@ -275,6 +335,52 @@ describe('a message for a running turn of a session', () => {
     await eventually(async () => (await carl.resume()).status === 204, 'the end');
     expect(agent.runs).toHaveLength(2);
   });
+
+  it('waits in the queue at once when the turn holds as many messages as it may', async () => {
+    const agent = steerable();
+    const { carl } = startSession(agent);
+    const sse = openSse(await carl.post(chatBody('go')));
+    const run = await agent.run();
+    for (let at = 0; at < MOST_COMMANDS; at++) {
+      expect((await carl.steer({ text: 'x', id: `x${at}` })).status).toBe(202);
+    }
+    const [status, { delivered }] = await bodyOf(await carl.steer(MORE));
+    expect([status, delivered]).toEqual([202, false]);
+    run.end();
+    await sse.ended;
+    const next = await agent.run(1);
+    expect(next.prompt.text).toBe('More!');
+    next.end();
+  });
+
+  it.each([
+    ['role', { access: () => 'viewer' }, 404],
+    ['sign-in', { authenticate: () => null }, 401],
+  ] as const)(
+    'is not asked as a prompt once the %s of its sender has ended',
+    async (_, ended, status) => {
+      const agent = steerable(() => new Promise(() => undefined));
+      let rights: Pick<ChatGatewayOptions, 'access' | 'authenticate'> = {
+        access: () => 'collaborator',
+        authenticate: async () => ({ id: 'carl' }),
+      };
+      const { carl } = startHosted({
+        sessions: { agent: () => agent },
+        gateway: {
+          access: (...given) => rights.access(...given),
+          authenticate: (request) => rights.authenticate(request),
+        },
+      });
+      openSse(await carl.post(chatBody('go'), { headers: { 'x-sabir-detach': '1' } }));
+      const run = await agent.run();
+      const sent = carl.steer(MORE);
+      await eventually(() => agent.messages.length > 0, 'the message');
+      rights = { ...rights, ...(ended as object) };
+      run.end();
+      expect((await sent).status).toBe(status);
+      expect(agent.runs).toHaveLength(1);
+    },
+  );
 
   it('is a prompt where nothing runs, and where its turn ended first', async () => {
     const agent = steerable(() => new Promise(() => undefined));

@@ -1,4 +1,10 @@
-import { BAD_REQUEST, CANNOT_STEER, type ErrorKind, SabirError } from '../core/errors.ts';
+import {
+  BAD_REQUEST,
+  CANNOT_STEER,
+  DISCONNECTED,
+  type ErrorKind,
+  SabirError,
+} from '../core/errors.ts';
 import { createId } from '../core/id.ts';
 import { isObject } from '../core/loose.ts';
 import { steeringVerdict } from '../core/steering.ts';
@@ -28,8 +34,6 @@ type SteerOptions = {
 /** What was POSTed: a message for the running turn, which is a prompt where no turn takes it. */
 type SteerPost = { id: string; post: PromptPost };
 
-/** A larger message is a prompt: it would be stored with the answer, and every viewer would get it. */
-const MOST_BYTES = 1_000_000;
 const SEND = 'Send { message } or { text, id? }.';
 
 /**
@@ -53,13 +57,15 @@ export function createSteer(options: SteerOptions) {
     );
     let isHeld = false;
     try {
-      const turn = await findTaker(read, place);
+      const turn = await findTaker(read, place, visit);
       if (turn) {
         const { turnId } = turn;
         audit.accepted('steer', { place, visit }, { turnId });
         return json(202, { turnId, delivered: true });
       }
-      const asked = await ask(read, place, visit, release);
+      // The wait may have been long: the sender's rights may have ended meanwhile.
+      const now = await route.enter(visit, chatId, 'collaborator');
+      const asked = await ask(read, now, visit, release);
       const { turnId } = asked.turn;
       isHeld = asked.isNew;
       if (isHeld) audit.accepted('prompt', { place, visit }, { turnId });
@@ -73,25 +79,40 @@ export function createSteer(options: SteerOptions) {
   };
 
   /** The turn whose agent has taken the message, now or before. */
-  async function findTaker({ id, post }: SteerPost, place: Place): Promise<TurnInfo | undefined> {
+  async function findTaker(
+    { id, post }: SteerPost,
+    place: Place,
+    visit: Visit,
+  ): Promise<TurnInfo | undefined> {
     const live = await turns.live(place);
     // One that has ended may have taken it before.
     const turn = live[0] ?? (await log.latest(place.logSession, place.logChat));
     const isAsked = [turn, ...live].some((one) => one?.requestId === post.requestId);
     if (!turn || isAsked) return undefined;
     const { text, attachments } = post;
-    const bytes = attachments.reduce((sum, { url }) => sum + url.length, text.length);
-    if (bytes > MOST_BYTES) return undefined;
     const by = { userId: place.user.id, role: place.role };
     const message: Steer = { type: 'steer', id, text, attachments, by };
-    return (await isTaken(turn, message, place)) ? turn : undefined;
+    try {
+      return (await isTaken(turn, message, place, visit)) ? turn : undefined;
+    } catch (error) {
+      // The turn cannot hold the message: it is a prompt.
+      if (error instanceof SabirError && error.code === CANNOT_STEER.code) return undefined;
+      throw error;
+    }
   }
 
   /** Waits as a viewer does: until the agent has the message, refuses it, or ends the turn without it. */
-  async function isTaken(turn: TurnInfo, message: Steer, place: Place): Promise<boolean> {
+  async function isTaken(
+    turn: TurnInfo,
+    message: Steer,
+    place: Place,
+    { request }: Visit,
+  ): Promise<boolean> {
     const { turnId, lastSeq } = turn;
     const seat = admission.takeSeat(place.caller);
     const reading = new AbortController();
+    // A client that has left asks for nothing more: the message does not become a prompt.
+    const signal = AbortSignal.any([reading.signal, request.signal]);
     const leave = streams.add(place, {
       turnId,
       letGo: (why: ErrorKind) => reading.abort(new SabirError(why)),
@@ -101,13 +122,14 @@ export function createSteer(options: SteerOptions) {
       const isGiven = !turn.outcome && (await turns.steer(turn, message, place));
       // Of a message that the turn was given before, the log may have told already.
       const after = isGiven ? lastSeq : 0;
-      for await (const batch of log.read(turnId, after, reading.signal)) {
+      for await (const batch of log.read(turnId, after, signal)) {
         for (const { chunk } of batch) {
           const verdict = steeringVerdict(chunk, message.id);
           if (verdict !== undefined) return verdict;
         }
       }
-      reading.signal.throwIfAborted();
+      if (request.signal.aborted) throw new SabirError(DISCONNECTED);
+      signal.throwIfAborted();
       return false;
     } finally {
       leave();

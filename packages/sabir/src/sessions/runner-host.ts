@@ -245,11 +245,11 @@ export function createRunnerHost(options: RunnerHostOptions) {
     else if (current.dialect.saysHello || !current.isGiven) {
       // The prompt never reached it.
       give(current);
-      wait.stop();
+      goOn(current);
     }
   }
 
-  /** It was only the connection: the runner sends what it has, and gets what it has missed. */
+  /** The runner has the prompt: it gets what was said to the turn while it was away. It knows which of that it has. */
   function goOn({ prompt, dialect, answers, steers, isStopping }: Run): void {
     wait.stop();
     for (const answer of answers) send(dialect.toAnswer(prompt, answer));

@@ -155,6 +155,31 @@ describe('a runner', () => {
     ]);
   });
 
+  it('gives its agent a message for a turn that waited behind the one before it', async () => {
+    const session = await startHandSession();
+    const taken: string[] = [];
+    const first = Promise.withResolvers<void>();
+    startRunner(session.url, {
+      name: 'slow to stop',
+      async *prompt({ turnId }) {
+        yield { type: 'text-delta', id: '1', delta: turnId };
+        if (turnId === 't1') await first.promise;
+        else await vi.waitFor(() => expect(taken).toEqual(['More!']));
+      },
+      steer: ({ text }) => taken.push(text) > 0,
+    });
+    await session.greeted();
+    session.prompt('t1', 'go');
+    await session.until(() => session.chunksOf('t1').length > 0);
+    session.send({ type: 'stop', turnId: 't1' });
+    session.prompt('t2', 'go');
+    const message = { type: 'steer', id: 'm1', text: 'More!', attachments: [] } as const;
+    session.send({ type: 'steer', turnId: 't2', message });
+    first.resolve();
+    const chunks = await session.ended('t2');
+    expect(chunks).toContainEqual(expect.objectContaining({ type: 'steering-message', id: 'm1' }));
+  });
+
   it('ends a turn that it cannot send in time, and answers the next', async () => {
     const agent: Agent = {
       name: 'flood',

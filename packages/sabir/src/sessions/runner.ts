@@ -44,6 +44,9 @@ export type RunnerOptions = {
 };
 
 type PromptCommand = Extract<RunnerCommand, { type: 'prompt' }>;
+type SteerCommand = Extract<RunnerCommand, { type: 'steer' }>;
+/** A prompt that waits until the agent has ended the turn before it, and the messages for its turn. */
+type Waiting = PromptCommand & { steers: SteerCommand[] };
 
 /** The prompt that the agent works on. */
 type Work = { readonly turnId: string; readonly run: AgentRun };
@@ -78,7 +81,7 @@ export class Runner implements SocketListener {
   #worker: AgentWorker;
   #needsHistory: boolean;
   #work: Work | undefined;
-  #next: PromptCommand[] = [];
+  #next: Waiting[] = [];
   #known: string[] = [];
   #pings: Timer | undefined;
   #unanswered = 0;
@@ -276,7 +279,7 @@ export class Runner implements SocketListener {
       this.#refuse(prompt);
       return;
     }
-    this.#next.push(command);
+    this.#next.push({ ...command, steers: [] });
     this.#takeNext();
   }
 
@@ -287,7 +290,7 @@ export class Runner implements SocketListener {
     if (command) this.#answer(command);
   }
 
-  #answer({ prompt, questionMs }: PromptCommand): void {
+  #answer({ prompt, questionMs, steers }: Waiting): void {
     const { errorText } = this.#options;
     const { turnId } = prompt;
     let chunks: Chunk[] = [];
@@ -317,9 +320,12 @@ export class Runner implements SocketListener {
       questionMs,
     );
     this.#work = { turnId, run };
+    for (const command of steers) this.#steer(command);
   }
 
-  #steer({ turnId, message }: Extract<RunnerCommand, { type: 'steer' }>): void {
+  #steer(command: SteerCommand): void {
+    const { turnId, message } = command;
+    this.#next.find(({ prompt }) => prompt.turnId === turnId)?.steers.push(command);
     if (this.#work?.turnId !== turnId) return;
     const doing = (async () => this.#work?.run.steer?.(message))();
     doing.catch((error: unknown) =>

@@ -138,6 +138,19 @@ describe('questions', () => {
     expect(again.of('steer')).toEqual([steer]);
   });
 
+  it('reach a runner behind the prompt that it never got', async () => {
+    const rig = createSessionRig();
+    const { runner, turnId } = await ask(rig);
+    runner.drop();
+    const message: Steer = { type: 'steer', id: 'm1', text: 'More!', attachments: [] };
+    await rig.session.log.command(rig.session.running?.turnId as string, message);
+    await settled();
+    const back = rig.runner('r1');
+    await settled();
+    expect(back.of('prompt')).toHaveLength(1);
+    expect(back.of('steer')).toEqual([{ type: 'steer', turnId, message }]);
+  });
+
   it('that were answered while the runner was away reach it when it comes back, also after a restart', async () => {
     const rig = createSessionRig();
     const { runner, ann, turnId } = await ask(rig);

@@ -2,6 +2,7 @@ import type { AuditEvent } from '../core/audit.ts';
 import { toDecision } from '../core/decision.ts';
 import {
   BODY_TOO_LARGE,
+  CANNOT_STEER,
   type ErrorKind,
   MAY_NOT_ANSWER,
   MAY_ONLY_WATCH,
@@ -349,12 +350,14 @@ export class Session {
   }
 
   /**
-   * Gives a message to the turn of a prompt; the log tells whether the agent takes it. False where the turn has ended, has
-   * this message already, or could not hold it.
+   * Gives a message to the turn of a prompt; the log tells whether the agent takes it. False where the turn has ended or has
+   * this message already. Rejects with `cannot-steer` where the turn could not hold it.
    */
   async steer(prompt: PromptInfo, message: Steer, { role }: Member): Promise<boolean> {
     checkMayWrite(role);
-    if (isLargerThan(this.limits.eventBytes, toSteeringChunk(message))) return false;
+    if (isLargerThan(this.limits.eventBytes, toSteeringChunk(message))) {
+      throw new SabirError(CANNOT_STEER);
+    }
     await this.#turns.whenBegun(prompt);
     return this.log.command(prompt.turnId, message);
   }

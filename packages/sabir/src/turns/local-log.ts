@@ -1,5 +1,6 @@
 import type { Chunk } from '../core/chunks.ts';
 import {
+  CANNOT_STEER,
   LOG_FAILED,
   SabirError,
   SERVER_FULL,
@@ -29,7 +30,9 @@ import {
 import {
   type BeginTurn,
   MOST_COMMANDS,
+  MOST_STEER_BYTES,
   type OrphanedTurn,
+  steerBytesOf,
   type TurnCommand,
   type TurnLog,
   type TurnWriter,
@@ -190,6 +193,7 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       for (const command of commands) {
         const name = nameOfCommand(command);
         if (name !== undefined) turn.accepted.add(name);
+        if (command.type === 'steer') turns.hold(turn, steerBytesOf(command));
       }
       turns.write(turn, chunks, bytesOf(chunks));
       if (outcome) ended.push([turn, outcome, endedAt]);
@@ -358,15 +362,22 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       const { accepted } = turn;
       const name = nameOfCommand(command);
       if (name !== undefined && accepted.has(name)) return false;
-      if (command.type === 'steer' && accepted.size >= MOST_COMMANDS) return false;
+      const bytes = command.type === 'steer' ? steerBytesOf(command) : 0;
+      const isFull =
+        accepted.size >= MOST_COMMANDS ||
+        turn.steerBytes + bytes > MOST_STEER_BYTES ||
+        turns.liveBytes > maxLiveBytes;
+      if (command.type === 'steer' && isFull) throw new SabirError(CANNOT_STEER);
       // At once: a second answer must not come in while the first is being written down.
       if (name !== undefined) accepted.add(name);
+      turns.hold(turn, bytes);
       if (journal) {
         journal.command(turnId, command);
         try {
           await commit();
         } catch (error) {
           if (name !== undefined) accepted.delete(name);
+          if (!turn.isEnded) turns.hold(turn, -bytes);
           throw error;
         }
         if (turn.isEnded) return false;

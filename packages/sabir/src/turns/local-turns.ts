@@ -16,7 +16,9 @@ export type LocalTurn = ReadableTurn & {
   progress: TurnProgress;
   chunks: Chunk[];
   chat: Chat;
+  /** Chunks and messages for the running turn. */
   bytes: number;
+  steerBytes: number;
   commands: CommandQueue;
   /** The names of the answers and messages that were accepted: `nameOfCommand`. */
   accepted: Set<string>;
@@ -134,6 +136,13 @@ export function createLocalTurns(options: LocalTurnsOptions) {
     wakeReaders(turn, before);
   }
 
+  /** Counts a message for a running turn: the log holds it as long as the turn. */
+  function hold(turn: LocalTurn, steerBytes: number): void {
+    turn.steerBytes += steerBytes;
+    turn.bytes += steerBytes;
+    liveBytes += steerBytes;
+  }
+
   /** `endedAt` is given for a turn that ended in another process. */
   function end(turn: LocalTurn, outcome: TurnOutcome, endedAt = now()): void {
     Object.assign(turn.info, { endedAt, outcome });
@@ -193,6 +202,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
         return numberedFrom(this.chunks, seq, maxBytes);
       },
       bytes: 0,
+      steerBytes: 0,
       readers: 0,
       joined() {
         this.readers++;
@@ -232,6 +242,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
     },
     create,
     write,
+    hold,
     end,
     discard,
     chatOf,

@@ -37,6 +37,14 @@ export type TurnCommand = Stop | Answer | Steer;
 /** A turn that was given so many answers and messages takes no more messages: a log keeps them until the turn ends. */
 export const MOST_COMMANDS = 64;
 
+/** A turn takes no more bytes of messages than this, for the same reason. */
+export const MOST_STEER_BYTES = 1_000_000;
+
+/** As `MOST_STEER_BYTES` counts: the text and the files. */
+export function steerBytesOf({ text, attachments }: Pick<Steer, 'text' | 'attachments'>): number {
+  return attachments.reduce((sum, { url }) => sum + url.length, text.length);
+}
+
 export type BeginTurn = {
   sessionId: string;
   chatId: string;
@@ -111,7 +119,7 @@ export interface SharedNotes {
  * - MUST deliver every command that `command` said true to, once and in order, also one that came
  *   before the writer listened; MUST say false for a turn that is unknown or has ended, for any but the
  *   first answer to a question, and for any but the first message with the same id;
- * - MUST say false for a message to a turn that was given `MOST_COMMANDS` already;
+ * - MUST reject a message that takes a turn past `MOST_COMMANDS` or `MOST_STEER_BYTES` with `cannot-steer`;
  * - MUST tell in `TurnInfo` what the chunks that it has acknowledged say of the turn's queue and questions
  *   (`createTurnProgress`), and which questions an accepted command has answered;
  * - MUST call the listeners of `onBegin` with the id of each turn that begins in their chat, in any process, once `get`

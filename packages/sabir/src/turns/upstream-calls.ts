@@ -1,5 +1,6 @@
 import { forget } from '../core/forget.ts';
 import type { Logger, Translator } from '../core/translator.ts';
+import { withoutContent } from '../core/without-content.ts';
 import type { Answer, Steer } from './log.ts';
 import type { UpstreamTurn } from './upstream.ts';
 
@@ -12,7 +13,10 @@ export function createUpstreamCalls(logger: Logger | undefined, ids: Record<stri
 
   function call(what: string, run: () => unknown): void {
     const onError = (error: unknown) =>
-      logger?.error?.(`a call to the agent failed: ${what}`, { ...ids, error });
+      logger?.error?.(`a call to the agent failed: ${what}`, {
+        ...ids,
+        error: withoutContent(error),
+      });
     try {
       const result = run();
       if (result instanceof Promise) result.catch(onError);

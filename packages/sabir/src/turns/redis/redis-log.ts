@@ -1,10 +1,18 @@
-import { LOG_FAILED, LOG_UNAVAILABLE, SabirError, SHUTTING_DOWN } from '../../core/errors.ts';
+import {
+  CANNOT_STEER,
+  LOG_FAILED,
+  LOG_UNAVAILABLE,
+  SabirError,
+  SHUTTING_DOWN,
+} from '../../core/errors.ts';
 import { createId } from '../../core/id.ts';
 import { steadyNow } from '../../core/timers.ts';
 import { nameOfCommand } from '../command-name.ts';
 import {
   type BeginTurn,
   MOST_COMMANDS,
+  MOST_STEER_BYTES,
+  steerBytesOf,
   type TurnCommand,
   type TurnInfo,
   type TurnLog,
@@ -334,13 +342,15 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     const id = createToken();
     const name = nameOfCommand(given) ?? `stop:${id}`;
     const answered = given.type === 'answer' ? toLine(given.questionId) : '';
-    const most = given.type === 'steer' ? MOST_COMMANDS : '';
+    const limits =
+      given.type === 'steer' ? [MOST_COMMANDS, steerBytesOf(given), MOST_STEER_BYTES] : [''];
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const isStrict = steadyNow() < quietUntil ? 0 : 1;
       const entry = JSON.stringify([id, given]);
-      const argv = [name, id, entry, liveMs, turnId, isStrict, answered, most];
+      const argv = [name, id, entry, liveMs, turnId, isStrict, answered, ...limits];
       const run = () => store.run(COMMAND, [turn, commands], argv);
       const reply = await store.insist(run, { ms: answerMs });
+      if (reply === 'FULL') throw new SabirError(CANNOT_STEER);
       if (reply !== 'ORPHAN') return reply === 'OK';
       await orphanage.settle(turnId);
     }

@@ -210,7 +210,12 @@ if ARGV[6] == '1' and now >= tonumber(turn[3]) then return 'ORPHAN' end
 local first = redis.call('HGET', KEYS[1], ARGV[1])
 if first == ARGV[2] then return 'OK' end
 if first then return 'ANSWERED' end
-if ARGV[8] ~= '' and redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[8]) then return 'FULL' end
+if ARGV[8] ~= '' then
+  if redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[8]) then return 'FULL' end
+  local steered = tonumber(redis.call('HGET', KEYS[1], 'steered') or 0) + tonumber(ARGV[9])
+  if steered > tonumber(ARGV[10]) then return 'FULL' end
+  redis.call('HSET', KEYS[1], 'steered', steered)
+end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 if ARGV[7] ~= '' then
   local answered = redis.call('HGET', KEYS[1], 'answered') or ''
