@@ -30,7 +30,7 @@ import { createReadiness } from './readiness.ts';
 import { json, toErrorResponse } from './responses.ts';
 import { createSessionReads } from './session-reads.ts';
 import { createSleepWatch } from './sleep-watch.ts';
-import { createSteer } from './steer.ts';
+import { createSteering } from './steer.ts';
 import { createViewers } from './viewers.ts';
 import type { Visit } from './visit.ts';
 
@@ -117,7 +117,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     logger,
     sleepWatch,
   });
-  const steer = createSteer({ log, turns, guard, admission, audit, streams, timing });
+  const steering = createSteering({ log, turns, guard, admission, audit, streams, timing });
   const shared = { guard, admission, limits, upstream, sessions };
   const contractRoutes = new Map<string, ChatRoute>();
   for (const name of ['chat', 'onboarding'] as const) {
@@ -232,7 +232,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     if (verb === 'follow') return [get((v) => verbs.follow(route, chatId, v))];
     if (verb === 'stop') return [post((v) => verbs.stop(route, chatId, v))];
     if (verb === 'answer') return [post((v) => verbs.answer(route, chatId, v))];
-    if (verb === 'steer') return [post((v) => steer(route, chatId, v))];
+    if (verb === 'steer') return [post((v) => steering.steer(route, chatId, v))];
     if (verb === 'messages') {
       return [get(async (v) => reads.messages(await reads.enterChat(route, chatId, v), v))];
     }
@@ -273,6 +273,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     await turns.close();
     verbs.close();
     viewers.close();
+    steering.close();
     streams.close();
     chatSockets.close();
     sleepWatch?.close();

@@ -4,7 +4,6 @@ import {
   type ErrorKind,
   NOT_FOUND,
   SabirError,
-  SHUTTING_DOWN,
 } from '../core/errors.ts';
 import { startTimer, type Timer } from '../core/timers.ts';
 import type { Logger } from '../core/translator.ts';
@@ -101,12 +100,8 @@ export function createOpenStreams({
     endTurn(turnId: string, why: ErrorKind): void {
       for (const stream of byTurn.get(turnId)) stream.letGo(why);
     },
-    /** Ends all streams: their turns go on elsewhere. */
     close(): void {
       timer?.clear();
-      for (const { streams } of [...groups.values()]) {
-        for (const stream of [...streams]) stream.letGo(SHUTTING_DOWN);
-      }
     },
   };
 }

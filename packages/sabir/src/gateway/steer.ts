@@ -4,6 +4,7 @@ import {
   DISCONNECTED,
   type ErrorKind,
   SabirError,
+  SHUTTING_DOWN,
 } from '../core/errors.ts';
 import { createId } from '../core/id.ts';
 import { isObject } from '../core/loose.ts';
@@ -21,7 +22,7 @@ import { json } from './responses.ts';
 import { sessionRefusal } from './session-refusal.ts';
 import type { Visit } from './visit.ts';
 
-type SteerOptions = {
+type SteeringOptions = {
   log: TurnLog;
   turns: GatewayTurns;
   guard: Pick<Guard, 'admit'>;
@@ -40,10 +41,11 @@ const SEND = 'Send { message } or { text, id? }.';
  * `POST …/steer`: a message into the running turn. The log tells whether the agent takes it, whichever process runs the
  * turn. Where no agent takes it, it waits in the queue, if there is one.
  */
-export function createSteer(options: SteerOptions) {
+export function createSteering(options: SteeringOptions) {
   const { log, turns, guard, admission, audit, streams, timing } = options;
+  const closing = new AbortController();
 
-  return async function steer(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
+  async function steer(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
     const place = await audit.entering('steer', { chatId, visit }, () =>
       route.enter(visit, chatId, 'collaborator'),
     );
@@ -76,7 +78,7 @@ export function createSteer(options: SteerOptions) {
     } finally {
       if (!isHeld) release();
     }
-  };
+  }
 
   /** The turn whose agent has taken the message, now or before. */
   async function findTaker(
@@ -112,7 +114,7 @@ export function createSteer(options: SteerOptions) {
     const seat = admission.takeSeat(place.caller);
     const reading = new AbortController();
     // A client that has left asks for nothing more: the message does not become a prompt.
-    const signal = AbortSignal.any([reading.signal, request.signal]);
+    const signal = AbortSignal.any([reading.signal, request.signal, closing.signal]);
     const leave = streams.add(place, {
       turnId,
       letGo: (why: ErrorKind) => reading.abort(new SabirError(why)),
@@ -150,6 +152,12 @@ export function createSteer(options: SteerOptions) {
     if (refusal) throw new SabirError(refusal);
     return begun;
   }
+
+  return {
+    steer,
+    /** Answers the requests that wait for an agent with 503: their clients retry elsewhere. */
+    close: () => closing.abort(new SabirError(SHUTTING_DOWN)),
+  };
 }
 
 /** The same shapes that a chat's POST may have for its last message. */
