@@ -26,14 +26,20 @@ export async function listenWithSockets(
 }
 
 /** An unmodified client in chat `c1`; its transport is closed when the test is over. */
-export async function createSocketClient(
-  url: string,
-  { user = 'carl', path = CHAT, id = 'c1', headers = {}, ...init }: SocketClientOptions = {},
-) {
+export async function createSocketClient(url: string, options: SocketClientOptions = {}) {
+  const { user = 'carl', path = CHAT, id = 'c1', headers = {}, jar, ...init } = options;
+  const { protocols = ['sabir', `bearer.${user}`] } = options;
+  // As a browser does: the socket brings the cookies of the moment.
+  class WithCookies extends WebSocket {
+    constructor(address: string | URL, given?: string | string[]) {
+      super(address, given, { headers: { ...jar } });
+    }
+  }
   const transport = new WebSocketChatTransport({
     url: `${url}${path}`,
-    protocols: ['sabir', `bearer.${user}`],
+    protocols,
     headers,
+    ...(jar && { webSocket: WithCookies as unknown as typeof globalThis.WebSocket }),
   });
   onTestFinished(() => transport.close());
   const client = await createClient('ai@7', transport as TransportLike, { id, ...init });
@@ -50,6 +56,10 @@ type SocketClientOptions = {
   path?: string;
   id?: string;
   headers?: Record<string, string>;
+  /** In place of the user's token. */
+  protocols?: string[];
+  /** Cookies as headers, read whenever the client connects. */
+  jar?: Record<string, string>;
   sendAutomaticallyWhen?: unknown;
 };
 

@@ -1,5 +1,5 @@
 import { type TURN_LOST, TURN_LOST_MESSAGE } from '../core/errors.ts';
-import { createByteDecoder, createFrameReader, type SseFrame } from '../core/sse.ts';
+import { createFrameReader, type SseFrame } from '../core/sse.ts';
 import { toError } from './http.ts';
 
 export type FollowOptions = {

@@ -11,6 +11,7 @@ import type { GatewayLimits } from './options.ts';
 
 /** A frame without a request that could be answered. */
 const BAD_FRAME = 4400;
+const SIGNED_OUT = 4401;
 
 /** A WebSocket as the platform hands it in. */
 export type ChatSocket = SessionSocket & {
@@ -33,6 +34,11 @@ type ServedSocket = ChatSocketEvents & {
 type ChatSocketOptions = {
   /** Answers a frame as it answers the same request over HTTP. */
   ask(frame: Asking, signal: AbortSignal): Promise<Response>;
+  /**
+   * The page brought a token, and its frames may bring a newer one. Otherwise every frame is judged by the cookie of the upgrade:
+   * after a 401 the socket closes, and the client sends its present cookie when it connects again.
+   */
+  isTokenOfPage: boolean;
   limits: Pick<GatewayLimits, SocketLimit>;
   onLimit(name: SocketLimit): void;
 };
@@ -47,7 +53,7 @@ export type Asking = Exclude<ClientFrame, { type: 'abort' }>;
  * which streams wait for the socket. What a request may do, and what comes of it, is decided by `ask`.
  */
 export function serveChatSocket(socket: ChatSocket, options: ChatSocketOptions): ServedSocket {
-  const { ask, limits, onLimit } = options;
+  const { ask, isTokenOfPage, limits, onLimit } = options;
   /** What ends each request that is open. */
   const open = new Map<string, AbortController>();
   /** Streams that go on when the socket takes more. */
@@ -86,7 +92,10 @@ export function serveChatSocket(socket: ChatSocket, options: ChatSocketOptions):
       if (signal.aborted) await response.body?.cancel();
       else if (response.status === 204) say({ type: 'no-active', requestId });
       else if (response.ok) await stream(response, requestId, signal);
-      else refuse(requestId, await response.json());
+      else {
+        refuse(requestId, await response.json());
+        if (response.status === 401 && !isTokenOfPage) retire(SIGNED_OUT, 'not signed in');
+      }
     } catch (error) {
       const known = error instanceof SabirError ? error : new SabirError(INTERNAL_ERROR);
       if (!signal.aborted) refuse(requestId, known);
@@ -94,6 +103,11 @@ export function serveChatSocket(socket: ChatSocket, options: ChatSocketOptions):
       if (open.get(requestId) === leaving) open.delete(requestId);
       if (open.size === 0) onIdle?.();
     }
+  }
+
+  function retire(code: number, reason: string): void {
+    onIdle = () => socket.close(code, reason);
+    if (open.size === 0) onIdle();
   }
 
   /** Resolves when the stream has ended, or its viewer has left. */
@@ -168,10 +182,7 @@ export function serveChatSocket(socket: ChatSocket, options: ChatSocketOptions):
         source.resume();
       }
     },
-    retire(code, reason) {
-      onIdle = () => socket.close(code, reason);
-      if (open.size === 0) onIdle();
-    },
+    retire,
     close() {
       for (const leaving of open.values()) leaving.abort();
       open.clear();

@@ -52,7 +52,14 @@ type ChatSocketsOptions = {
 };
 
 type Ask = (frame: Asking, signal: AbortSignal) => Promise<Response>;
-type Knocked = { route: ChatRoute; user: User; caller: Caller; seat: SocketSeat; ask: Ask };
+type Knocked = {
+  route: ChatRoute;
+  user: User;
+  caller: Caller;
+  seat: SocketSeat;
+  ask: Ask;
+  isTokenOfPage: boolean;
+};
 type OpenSocket = Pick<Knocked, 'user' | 'caller'> & { close(): void; retire(): void };
 
 /** The WebSockets of AI SDK 7's `WebSocketChatTransport`: who may open one, and all that are open. */
@@ -72,15 +79,16 @@ export function createChatSockets({ guard, admission, limits, fetch }: ChatSocke
       const request = withProtocolToken(visit.request);
       const { user, caller } = await route.knock({ ...visit, request });
       seat.own(caller);
-      const ask = createAsker({ request, isTokenOfPage: request !== visit.request }, caller, info);
-      return toUpgrade({ route, user, caller, seat, ask });
+      const isTokenOfPage = request !== visit.request;
+      const ask = createAsker({ request, isTokenOfPage }, caller, info);
+      return toUpgrade({ route, user, caller, seat, ask, isTokenOfPage });
     } catch (error) {
       seat.leave();
       throw error;
     }
   }
 
-  function toUpgrade({ route, user, caller, seat, ask }: Knocked): ChatUpgrade {
+  function toUpgrade({ route, user, caller, seat, ask, isTokenOfPage }: Knocked): ChatUpgrade {
     const { bodyBytes, attachmentBytes } = route.limits;
     return {
       maxFrameBytes: bodyBytes + attachmentBytes + FRAME_HEAD_BYTES,
@@ -89,6 +97,7 @@ export function createChatSockets({ guard, admission, limits, fetch }: ChatSocke
         const take = createTokenBucket(limits.chatSocketFramesPerSecond);
         const events = serveChatSocket(socket, {
           ask,
+          isTokenOfPage,
           limits,
           onLimit: admission.countRefusal,
         });

@@ -363,6 +363,25 @@ describe('a socket of a chat', () => {
     await eventually(() => text() === 'hello', 'the answer');
   });
 
+  it('is closed with 4401 when its cookie has ended, and the client connects again with the new cookie', async () => {
+    let valid = 'sid=1';
+    const { url } = await setUp(echo, {
+      authenticate: ({ headers }) => (headers.get('cookie') === valid ? { id: 'carl' } : null),
+    });
+    const jar = { cookie: 'sid=1' };
+    const { chat, text, result } = await createSocketClient(url, { protocols: [], jar });
+    await chat.sendMessage({ text: 'one' });
+    expect(text()).toBe('You said one');
+    [valid, jar.cookie] = ['sid=2', 'sid=2'];
+    await chat.sendMessage({ text: 'two' });
+    expect(result().error?.message).toBe('You are not signed in.');
+    // The close is on its way.
+    await vi.waitFor(async () => {
+      await chat.sendMessage({ text: 'three' });
+      expect(text()).toBe('You said three');
+    });
+  });
+
   it('is closed with 4403 by gateway.disconnect(userId), and others stay', async () => {
     const { gateway, url } = await setUp(echo, { routes: { onboarding: { public: true } } });
     const carl = await openRawSocket(url);
