@@ -75,7 +75,7 @@ export function createFrameReader(onFrame: (frame: SseFrame) => void): (text: st
 }
 
 /** For bytes of UTF-8, characters that were split included. */
-export function createByteDecoder(): (bytes?: Uint8Array) => string {
+function createByteDecoder(): (bytes?: Uint8Array) => string {
   // The byte order mark is the reader's affair: this would pass over every one.
   const decoder = new TextDecoder(undefined, { ignoreBOM: true });
   // After an ASCII byte no character is half read. Engines decode faster when told so.
