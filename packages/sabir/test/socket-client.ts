@@ -39,7 +39,7 @@ export async function createSocketClient(url: string, options: SocketClientOptio
     url: `${url}${path}`,
     protocols,
     headers,
-    ...(jar && { webSocket: WithCookies as unknown as typeof globalThis.WebSocket }),
+    ...(jar && { webSocket: WithCookies as never }),
   });
   onTestFinished(() => transport.close());
   const client = await createClient('ai@7', transport as TransportLike, { id, ...init });

@@ -158,6 +158,19 @@ describe('a tool without execute', () => {
   });
 });
 
+describe('a tool without execute that `clientTools` leaves out', () => {
+  it.each(AI_SDK_RELEASES)('of $name ends the turn', async (release) => {
+    const { model, calls } = release.model([callTool('c', 'answer', { n: 1 }), say('Not asked.')]);
+    const tools = { answer: { description: '', inputSchema: z.object({ n: z.number() }) } };
+    const agent = aiSdkAgent({ ai: release.ai, model, tools, clientTools: [] });
+    const { gateway, finished } = startHosted({ sessions: { agent: () => agent } });
+    await openSse(await createUser(gateway, 'carl').post(chatBody('go'))).ended;
+    await eventually(() => finished[0], 'its end');
+    expect(calls).toHaveLength(1);
+    expect(finished[0]?.message.parts).toContainEqual(expect.objectContaining({ input: { n: 1 } }));
+  });
+});
+
 describe('a turn that waits for a page to run a tool', () => {
   it('takes the output at /answer, from clients of the contract too', async () => {
     const { gateway } = startGateway(locator());
@@ -191,10 +204,46 @@ describe('a turn that waits for a page to run a tool', () => {
     expect((await carl.answer('where-1', { output: 1 })).status).toBe(410);
   });
 
-  it('does not take the output from a viewer who may only watch', async () => {
+  it('takes the output from the asker, and from no other collaborator, owner or viewer', async () => {
     const { gateway } = startGateway(locator());
-    await openSse(await createUser(gateway, 'carl').post(chatBody('where?'))).ended;
-    const watching = createUser(gateway, 'vera');
-    expect((await watching.answer('where-1', { output: 1 })).status).toBe(404);
+    const carl = createUser(gateway, 'carl');
+    await openSse(await carl.post(chatBody('where?'))).ended;
+    for (const [other, status] of [
+      ['cora', 403],
+      ['olga', 403],
+      ['vera', 404],
+    ] as const) {
+      const given = await createUser(gateway, other).answer('where-1', { output: 1 });
+      expect([other, given.status]).toEqual([other, status]);
+    }
+    expect((await carl.answer('where-1', { output: 1 })).status).toBe(202);
+  });
+
+  it('takes the output from another user whom the agent names', async () => {
+    const { gateway } = startGateway(locator(1, { answerBy: { role: 'owner' } }));
+    const carl = createUser(gateway, 'carl');
+    const sse = openSse(await carl.post(chatBody('where?')));
+    await eventually(() => sse.frames.some(({ data }) => data.includes('"waiting"')), 'the wait');
+    expect((await carl.answer('where-1', { output: 1 })).status).toBe(403);
+    expect((await createUser(gateway, 'olga').answer('where-1', { output: 1 })).status).toBe(202);
+    // The asker could not answer, so that their stream went on.
+    await sse.ended;
+    expect(sse.frames.map(({ data }) => data).join()).toContain('done');
+  });
+
+  it.each([
+    ['5 minutes', {}, {}, 5 * 60_000],
+    ['the time of asUpstream', { questionMs: 9_000 }, {}, 9_000],
+    ['the time that the agent says', {}, { expiresInMs: 70_000 }, 70_000],
+    ['no time where the agent says Infinity', {}, { expiresInMs: Infinity }, undefined],
+  ] as const)('gives clients %s', async (_, options, wait, ms) => {
+    const gateway = createTestGateway(asUpstream(locator(1, wait), options));
+    const before = Date.now();
+    const sse = openSse(await createUser(gateway, 'carl').post(chatBody('where?')));
+    await sse.ended;
+    const waiting = sse.chunks().find(({ type }) => type === 'data-client-tool');
+    const { expiresAt } = (waiting as { data: { expiresAt?: number } }).data;
+    if (ms === undefined) expect(expiresAt).toBeUndefined();
+    else expect(Math.abs((expiresAt ?? 0) - before - ms)).toBeLessThan(5_000);
   });
 });

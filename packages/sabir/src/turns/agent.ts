@@ -41,6 +41,14 @@ export type AgentAnswer =
     }
   | { status: 'expired' };
 
+/** How an agent waits for a tool call that a client runs. */
+export type ToolWait = {
+  /** How long clients have. @default as long as people have for a question; 5 minutes where they have no limit */
+  expiresInMs?: number;
+  /** Whose clients may run the tool. @default the user whose prompt is answered */
+  answerBy?: AnswerBy;
+};
+
 /** What came of a tool call that a client was to run. */
 export type AgentToolOutput =
   | { status: 'done'; output: unknown }
@@ -90,10 +98,9 @@ export type AgentPrompt<Body extends object = Record<string, unknown>> = Pick<
   answer(questionId: string): Promise<unknown>;
   /**
    * Waits for the output of a call that a client runs. The agent's chunks show the call first: `tool-input-available` without
-   * `providerExecuted`. The first output counts, and the turn shows it. Rejects when the turn ends. `expiresInMs` is how long clients
-   * have; by default as long as people have for a question.
+   * `providerExecuted`. The first output counts, and the turn shows it. Rejects when the turn ends.
    */
-  toolOutput(toolCallId: string, wait?: { expiresInMs?: number }): Promise<AgentToolOutput>;
+  toolOutput(toolCallId: string, wait?: ToolWait): Promise<AgentToolOutput>;
   /** Sends an event to everybody in the session. Behind a gateway without sessions it has no receiver. */
   emit(event: SessionEvent): void;
 };

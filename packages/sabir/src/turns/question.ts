@@ -34,9 +34,9 @@ export function hasExpired({ expiresAt }: Question): boolean {
  */
 export function questionOf(chunk: Chunk): Question | undefined {
   if (chunk.type === 'data-client-tool' && isObject(chunk.data) && chunk.id !== undefined) {
-    const { status, expiresAt } = chunk.data;
+    const { status, expiresAt, answerBy } = chunk.data;
     const asked = { questionId: chunk.id, toolCallId: chunk.id, isClientTool: true } as const;
-    return { ...asked, status: CLIENT_TOOL_STATES[String(status)] ?? status, expiresAt };
+    return { ...asked, status: CLIENT_TOOL_STATES[String(status)] ?? status, expiresAt, answerBy };
   }
   if (chunk.type !== 'data-question' || !isObject(chunk.data)) return undefined;
   const { questionId, status = 'open', answer, expiresAt, answerBy, toolCallId } = chunk.data;

@@ -20,8 +20,8 @@ export type AgentRunOptions = {
   isQueued?: () => boolean;
   /** Takes what the agent emits. @default nothing */
   emit?(event: SessionEvent): void;
-  /** How long people have for an answer, unless the agent says otherwise. @default as long as the turn's process allows */
-  questionMs?: number;
+  /** How long people and clients have to answer, unless the agent says otherwise. */
+  questionMs?: number | undefined;
   /** The message has the prompt's id, whatever the agent calls it. @default false */
   isMessageIdFixed?: boolean;
 };
@@ -57,7 +57,8 @@ export function runAgent(
   const stopping = new AbortController();
   const { signal } = stopping;
   const { questionMs, isMessageIdFixed = false } = options;
-  const questions = createQuestions((chunk) => sink.event(chunk), questionMs);
+  const asked = { questionMs, askerId: prompt.user.id };
+  const questions = createQuestions((chunk) => sink.event(chunk), asked);
   const steering = createRunSteering(agent, prompt, (chunk) => {
     if (!isOver && !signal.aborted) sink.event(chunk);
   });

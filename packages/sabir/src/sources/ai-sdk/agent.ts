@@ -53,6 +53,13 @@ type CommonOptions = {
    * @default none: files come whole, as `data:`
    */
   fileUrls?: FileUrls;
+  /**
+   * Which tools without `execute` a client runs. A call of another one ends the turn, as in the AI SDK: `[]` for tools that only
+   * shape the model's answer.
+   *
+   * @default all of them
+   */
+  clientTools?: readonly string[];
   /** What people are told when the model fails. Default: the provider's own message. */
   errorText?: (error: unknown) => string;
 };
@@ -122,7 +129,9 @@ export function aiSdkAgent(options: AiSdkModelOptions | AiSdkAgentOptions): Agen
       const steering = createSdkTurnSteering(signal);
       steerings.set(turnId, steering);
       signal.addEventListener('abort', () => steerings.delete(turnId));
-      return approveCalls(prompt, createTurn(options, prompt, steering));
+      const { clientTools } = options;
+      const runsInClient = (toolName: string) => clientTools?.includes(toolName) ?? true;
+      return approveCalls(prompt, createTurn(options, prompt, steering), runsInClient);
     },
     async steer(message) {
       const ai = await loadSdk(options);

@@ -45,6 +45,7 @@ const TOO_LATE = 'Nobody answered in time.';
 export async function* approveCalls(
   prompt: Pick<AgentPrompt, 'ask' | 'toolOutput' | 'signal'>,
   open: (settled: Settled) => unknown,
+  runsInClient: (toolName: string) => boolean = () => true,
 ): AsyncGenerator<Chunk> {
   const { signal } = prompt;
   const calls = new Map<string, Call>();
@@ -83,7 +84,9 @@ export async function* approveCalls(
         if (!chunk.approved) refuse(callIds.get(chunk.approvalId), chunk.reason);
       } else if (chunk.type !== 'start' || streams === 0) {
         if (chunk.type === 'tool-input-available') {
-          if (chunk.providerExecuted !== true) unanswered.add(chunk.toolCallId);
+          if (chunk.providerExecuted !== true && runsInClient(chunk.toolName)) {
+            unanswered.add(chunk.toolCallId);
+          }
         } else if (isEnd(chunk)) unanswered.delete(chunk.toolCallId);
         yield see(chunk);
       }

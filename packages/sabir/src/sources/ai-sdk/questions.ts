@@ -8,12 +8,21 @@ import type {
   AgentQuestion,
   AgentToolOutput,
   QuestionOption,
+  ToolWait,
 } from '../../turns/agent.ts';
 
 const TOO_LATE = 'No client ran the tool in time.';
 const NO_OUTPUT = 'The client sent no output for the tool.';
 
-type ClientWait = { expiresInMs?: number | undefined };
+/** A page that is open runs a tool at once. Without a page the turn must end some time. */
+const CLIENT_TOOL_MS = 5 * 60_000;
+
+export type QuestionsOptions = {
+  /** How long people and clients have to answer. @default 5 minutes for a client's tool, else no limit */
+  questionMs?: number | undefined;
+  /** The user whose prompt this is. Only their clients run its tools, unless the agent names somebody else. */
+  askerId: string;
+};
 type End = { status: 'answered'; answer: unknown } | { status: 'expired' };
 
 /**
@@ -21,7 +30,10 @@ type End = { status: 'answered'; answer: unknown } | { status: 'expired' };
  * stream has shown of it. The first end of a question is its only one. A question about a tool call is also an
  * approval request, which AI SDK 6 and 7 can answer. A call that a client runs is a question whose answer is the output.
  */
-export function createQuestions(show: (chunk: Chunk) => void, questionMs?: number) {
+export function createQuestions(
+  show: (chunk: Chunk) => void,
+  { questionMs, askerId }: QuestionsOptions,
+) {
   const ends = new Map<string, End>();
   const waiting = new Map<string, PromiseWithResolvers<unknown>>();
   /** What viewers see of a question that is open for them. */
@@ -184,15 +196,15 @@ export function createQuestions(show: (chunk: Chunk) => void, questionMs?: numbe
 
   async function toolOutput(
     toolCallId: string,
-    { expiresInMs = questionMs }: ClientWait,
+    { expiresInMs = questionMs ?? CLIENT_TOOL_MS, answerBy = { userId: askerId } }: ToolWait,
   ): Promise<AgentToolOutput> {
     // No client could answer for a call without an id.
     if (typeof toolCallId !== 'string' || toolCallId === '') {
       return { status: 'failed', errorText: NO_OUTPUT };
     }
     if (!isOver && !ends.has(toolCallId) && !clientCalls.has(toolCallId)) {
-      const expiry = expiresInMs !== undefined && { expiresAt: Date.now() + expiresInMs };
-      const data = { toolCallId, ...expiry };
+      const expiry = expiresInMs < Infinity && { expiresAt: Date.now() + expiresInMs };
+      const data = { toolCallId, answerBy, ...expiry };
       clientCalls.set(toolCallId, data);
       show({ type: 'data-client-tool', id: toolCallId, data: { ...data, status: 'waiting' } });
       isStepToEnd = true;
@@ -210,7 +222,7 @@ export function createQuestions(show: (chunk: Chunk) => void, questionMs?: numbe
     beginStep,
     see,
     wait,
-    toolOutput(toolCallId: string, wait: ClientWait = {}): Promise<AgentToolOutput> {
+    toolOutput(toolCallId: string, wait: ToolWait = {}): Promise<AgentToolOutput> {
       const output = toolOutput(toolCallId, wait);
       output.catch(ignore);
       return output;

@@ -7,6 +7,12 @@ import { type AgentRun, runAgent } from './agent-run.ts';
 export type AgentUpstreamOptions = {
   /** What was said in a session so far, where the application keeps it: `onFinish` is the place to. */
   history?(where: { sessionId: string; user: User }): Promise<UIMessage[]> | UIMessage[];
+  /**
+   * How long people have for an answer, and clients to run a tool, unless the agent says otherwise.
+   *
+   * @default 5 minutes for a tool; a question stays open until it is answered or the turn is stopped
+   */
+  questionMs?: number;
 };
 
 /** A prompt and the one before it, which it waits for. */
@@ -29,7 +35,7 @@ export function asUpstream<Body extends object = Record<string, unknown>>(
   agent: Agent<Body> | AgentFunction<Body>,
   options: AgentUpstreamOptions = {},
 ): Upstream {
-  const { history } = options;
+  const { history, questionMs } = options;
   const given = toAgent(agent) as Agent;
   const restore = given.restore?.bind(given);
   const started = createStart(given);
@@ -49,6 +55,7 @@ export function asUpstream<Body extends object = Record<string, unknown>>(
         prompt(prompt, sink) {
           let before = given.concurrent ? undefined : latest.get(sessionId);
           const run = runAgent(given, prompt, sink, {
+            questionMs,
             async ready() {
               if (isClosed) throw new SabirError(UPSTREAM_DROPPED);
               await before?.over;
