@@ -75,15 +75,17 @@ export function createReportAnswering(options: ReportAnsweringOptions) {
     return { turn: { ...turn, messageId }, after, answered: new Set(known), given };
   }
 
-  /** In a turn that may not have told all of it again yet. */
+  /** In a turn that may not have repeated yet what it waits for. */
   async function answerInRestored(turn: TurnInfo, post: ReportingPost, place: Place) {
+    if (post.reports.length === 0) return undefined;
     const approvals = post.reports.filter(({ answer }) => 'approved' in answer);
-    if (approvals.length === 0) return undefined;
     const { told, isUnsure } = await restoring.untilTold(turn, place, (now) => {
-      const isAsked = approvals.every(
-        (report) => callQuestionOf(now, report)?.call.stepEnd !== undefined,
-      );
-      return isAsked || (now.sourceMessageId !== undefined && !isOf(now, post));
+      const isAsked = (report: ToolReport) =>
+        callQuestionOf(now, report)?.call.stepEnd !== undefined;
+      const isOther = now.sourceMessageId !== undefined && !isOf(now, post);
+      if (approvals.length > 0) return isOther || approvals.every(isAsked);
+      // A message also reports outputs that the turn does not wait for.
+      return isOther || post.reports.some(isAsked) || now.questions.some(waitsAtStepEnd);
     });
     const found = await answerIn(told, { post, place });
     if (!found && isUnsure && isOf(told, post)) throw new SabirError(UPSTREAM_UNREACHABLE);
@@ -110,6 +112,10 @@ export function createReportAnswering(options: ReportAnsweringOptions) {
 /** Whether it is the turn's message that was sent; a source may name another than was planned. */
 function isOf({ sourceMessageId, messageId }: TurnInfo, post: ReportingPost): boolean {
   return (sourceMessageId ?? messageId) === post.messageId;
+}
+
+function waitsAtStepEnd({ status, call }: AskedQuestion): boolean {
+  return status === 'open' && call?.stepEnd !== undefined;
 }
 
 type CallQuestion = AskedQuestion & Required<Pick<AskedQuestion, 'call'>>;

@@ -13,7 +13,7 @@ import { startHosted } from '../../test/hosted-gateway.ts';
 import type { ClientName } from '../../test/real-clients.ts';
 import type { UIMessage } from '../core/message.ts';
 import { aiSdkAgent } from '../sources/ai-sdk/agent.ts';
-import type { AgentFunction } from '../turns/agent.ts';
+import type { Agent, AgentFunction } from '../turns/agent.ts';
 import { asUpstream, type ChatGatewayOptions } from './index.ts';
 
 const NAMES: ClientName[] = ['ai@5', 'ai@6.0.9', 'ai@6', 'ai@7'];
@@ -46,7 +46,7 @@ type ToolPage = { runs: object[]; messages?: UIMessage[]; isIdle?: boolean };
 /** A page that runs the tool and sends its output by itself, as the AI SDK's documents show it. */
 async function openPage(
   name: ClientName,
-  url: string,
+  url: string | (() => string),
   { runs, messages = [], isIdle = false }: ToolPage,
 ) {
   const sdk = (await MODULES[name]()) as { lastAssistantMessageIsCompleteWithToolCalls: unknown };
@@ -58,7 +58,7 @@ async function openPage(
     });
   const client: Awaited<ReturnType<typeof createApprovalClient>> = await createApprovalClient(
     name,
-    () => url,
+    typeof url === 'string' ? () => url : url,
     {
       messages,
       saysMajor: false,
@@ -168,6 +168,43 @@ describe('a tool without execute that `clientTools` leaves out', () => {
     await eventually(() => finished[0], 'its end');
     expect(calls).toHaveLength(1);
     expect(finished[0]?.message.parts).toContainEqual(expect.objectContaining({ input: { n: 1 } }));
+  });
+});
+
+describe('a tool of a turn that was kept when its process ended', () => {
+  /** An agent that tells again, `tellMs` after its process has started, which call waits. */
+  function startProcess(kept: Map<string, string>, tellMs = 0) {
+    const agent: Agent = {
+      name: 'keeper',
+      concurrent: true,
+      restore: ({ chatKey }) => {
+        const messageId = kept.get(chatKey);
+        return messageId === undefined ? undefined : { messageId };
+      },
+      async *prompt({ chatKey, messageId, toolOutput }) {
+        kept.set(chatKey, messageId);
+        await new Promise((resolve) => setTimeout(resolve, tellMs));
+        const call = { toolCallId: 'where-1', toolName: 'locate', input: {} };
+        yield { type: 'tool-input-available', ...call };
+        const result = await toolOutput('where-1');
+        kept.delete(chatKey);
+        yield { type: 'text-delta', delta: JSON.stringify(result) };
+      },
+    };
+    return createTestGateway(asUpstream(agent));
+  }
+
+  it.each(NAMES)('gets its output from a page of %s that stayed open', async (name) => {
+    const kept = new Map<string, string>();
+    const first = startProcess(kept);
+    let url = await listen(first);
+    const page = await openPage(name, () => url, { runs: [], isIdle: true });
+    await page.chat.sendMessage({ text: 'where am I?' });
+    await first.close();
+    url = await listen(startProcess(kept, 100));
+    await page.give('where-1', { output: { port: 'Valletta' } });
+    await eventually(() => page.text() !== '' && page.result().status === 'ready', 'the rest');
+    expect(page.text()).toBe('{"status":"done","output":{"port":"Valletta"}}');
   });
 });
 
