@@ -51,6 +51,7 @@ interface RealChat {
 export type RealClient = { chat: RealChat; result(): ClientResult };
 
 type Sdk = {
+  lastAssistantMessageIsCompleteWithToolCalls: (given: { messages: UIMessage[] }) => boolean;
   AbstractChat: new (init: object) => RealChat;
   DefaultChatTransport: new (options: object) => TransportLike;
 };
@@ -63,7 +64,8 @@ const importers: Record<ClientName, () => Promise<unknown>> = {
 };
 const loaded = new Map<ClientName, Promise<Sdk>>();
 
-function loadSdk(name: ClientName): Promise<Sdk> {
+/** A release's own module. */
+export function loadSdk(name: ClientName): Promise<Sdk> {
   let sdk = loaded.get(name);
   if (sdk === undefined) {
     sdk = importers[name]() as Promise<Sdk>;

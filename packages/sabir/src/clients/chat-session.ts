@@ -177,20 +177,26 @@ export class ChatSession<M extends MessageLike = UIMessage> {
   fetch: typeof globalThis.fetch = async (input, init) => {
     const url = input instanceof Request ? input.url : String(input);
     const isGet = (init?.method ?? 'GET') === 'GET';
+    const isPrompt = !isGet && isSamePath(url, this.#options.api);
     const followed = isGet && this.#ids.some((id) => isSamePath(url, this.#urlOf('stream', id)));
     const headers = new Headers(await resolve(this.#options.headers));
     for (const [name, value] of new Headers(init?.headers)) headers.set(name, value);
     headers.set(...DETACH);
+    const { aiSdk } = this.#options;
+    if (aiSdk && !headers.has('x-sabir-ai-sdk')) headers.set('x-sabir-ai-sdk', `${aiSdk}`);
     const served = followed && this.#serve(headers.get('last-event-id'), init?.signal);
     if (served) return served;
     this.#unanswered++;
     try {
       const response = await this.#load(input, { ...init, headers });
       this.#read = response.headers.get('x-sabir-turn') ?? this.#read;
-      if (!isGet) this.#isUnsent = !response.ok;
+      // The response goes on behind the question that this request has answered.
+      const { turn } = this.#feed;
+      if (turn?.opening.turnId === this.#read) turn.pausedAt = undefined;
+      if (isPrompt) this.#isUnsent = !response.ok;
       return response;
     } catch (error) {
-      if (!isGet) this.#isUnsent = true;
+      if (isPrompt) this.#isUnsent = true;
       throw error;
     } finally {
       this.#unanswered--;

@@ -16,9 +16,9 @@ import {
   ORIGIN,
 } from '../../test/gateway-client.ts';
 import { startHosted } from '../../test/hosted-gateway.ts';
-import { CLIENTS, type ClientName, createClient } from '../../test/real-clients.ts';
+import { CLIENTS, type ClientName, createClient, loadSdk } from '../../test/real-clients.ts';
 import type { UIMessage } from '../core/message.ts';
-import type { ChatGateway } from '../gateway/index.ts';
+import { asUpstream, type ChatGateway } from '../gateway/index.ts';
 import { ChatSession, type ChatSessionOptions } from './chat-session.ts';
 import { ChatStream } from './chat-stream.ts';
 import { ContractChatTransport } from './contract-chat-transport.ts';
@@ -35,7 +35,7 @@ async function openPage(
   gateway: Pick<ChatGateway, 'fetch'> | typeof globalThis,
   kind: Kind,
   user = 'carl',
-  more: Partial<ChatSessionOptions> = {},
+  { init, ...more }: Partial<ChatSessionOptions> & { init?: object } = {},
 ) {
   const requests: string[] = [];
   const id = more.id ?? 'c1';
@@ -58,7 +58,9 @@ async function openPage(
   });
   onTestFinished(session.open());
   const { fetch } = session;
+  type ToolOutput = { tool: string; toolCallId: string; output: unknown };
   let chat: FollowedChat<UIMessage> & {
+    real?: { addToolOutput(given: ToolOutput): unknown };
     send(text: string, messageId?: string): Promise<void>;
     regenerate(): Promise<void>;
     leave(): void;
@@ -73,8 +75,9 @@ async function openPage(
   } else {
     const name = kind === 'ContractChatTransport' ? 'ai@7' : kind;
     const Transport = isContract ? ContractChatTransport : SabirChatTransport;
-    const real = await createClient(name, new Transport({ api, fetch }), { id });
+    const real = await createClient(name, new Transport({ api, fetch }), { id, ...init });
     chat = {
+      real: real.chat as never,
       getSnapshot: () => ({ messages: real.chat.messages, status: real.chat.status }),
       setMessages: (messages) => {
         real.chat.messages = messages;
@@ -266,6 +269,82 @@ it.each([
     expect(heard).toEqual({ a: true, b: false });
   },
 );
+
+describe('a question of a running turn', () => {
+  /** Asks to pay, and for the port where the page is; then says what it was given, and waits. */
+  const asking = (rest: Promise<void>) =>
+    asUpstream(async function* ({ ask, toolOutput, text }) {
+      const isTool = text === 'Where?';
+      const call = { toolCallId: 'k', toolName: isTool ? 'locate' : 'pay', input: {} };
+      yield { type: 'tool-input-available', ...call, ...(!isTool && { providerExecuted: true }) };
+      const given = isTool
+        ? await toolOutput('k')
+        : await ask({ text: 'Pay?', callId: 'k', options: ['Approve', 'Deny'] });
+      if (!isTool) {
+        yield { type: 'tool-output-available', toolCallId: 'k', output: 1, providerExecuted: true };
+      }
+      yield { type: 'text-delta', delta: given.status };
+      await rest;
+    });
+
+  it.each<ClientName>(['ai@5', 'ai@6.0.9', 'ai@6', 'ai@7'])(
+    'for a tool of the page reaches a page with %s that was loaded again',
+    async (kind) => {
+      const gateway = createTestGateway(asking(Promise.resolve()));
+      const first = await openPage(gateway, kind);
+      void first.send('Where?');
+      await vi.waitUntil(() => first.session.getSnapshot().running);
+      await vi.waitUntil(() => first.getSnapshot().status === 'ready');
+      const runs: unknown[] = [];
+      const sdk = await loadSdk(kind);
+      const page = await openPage(gateway, kind, 'carl', {
+        init: {
+          sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithToolCalls,
+          onToolCall: ({ toolCall }: { toolCall: { toolCallId: string } }) => {
+            runs.push(toolCall);
+            const { toolCallId } = toolCall;
+            const output = { tool: 'locate', toolCallId, output: { port: 'Gozo' } };
+            setTimeout(() => page.real?.addToolOutput(output), 100);
+          },
+        },
+      });
+      await vi.waitFor(() => expect(page.shown().at(-1)).toBe('assistant: done'), {
+        timeout: 5_000,
+      });
+      expect(runs).toHaveLength(1);
+      expect(page.requests).toContain('POST chat');
+    },
+  );
+
+  it('goes on at the page that asked when another person has answered it', async () => {
+    const rest = Promise.withResolvers<void>();
+    const gateway = createTestGateway(asking(rest.promise));
+    const page = await openPage(gateway, 'ai@7', 'carl', { aiSdk: 7 });
+    const other = await openPage(gateway, 'ai@7', 'olga', { aiSdk: 7 });
+    void page.send('Pay');
+    const questions = () => other.session.getSnapshot().questions;
+    await vi.waitUntil(() => questions().length > 0 && page.getSnapshot().status === 'ready');
+    const questionId = questions()[0]?.questionId as string;
+    await other.session.answer({ questionId, answer: true });
+    // Before the turn is over.
+    await vi.waitUntil(() => page.shown().at(-1) === 'assistant: answered', { timeout: 5_000 });
+    rest.resolve();
+    await vi.waitUntil(() => page.getSnapshot().status === 'ready');
+  });
+
+  it('does not end the stream of a page whose person may only watch', async () => {
+    const gateway = createTestGateway(asking(Promise.resolve()));
+    const page = await openPage(gateway, 'ai@7', 'vera', { aiSdk: 7 });
+    const carl = createUser(gateway, 'carl');
+    void carl.post(chatBody('Pay'));
+    const questions = () => page.session.getSnapshot().questions;
+    await vi.waitUntil(() => questions().length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(page.getSnapshot().status).toBe('streaming');
+    await carl.answer(questions()[0]?.questionId as string, true);
+    await vi.waitUntil(() => page.shown().at(-1) === 'assistant: answered');
+  });
+});
 
 it('an idle page on the contract route shows a turn of another tab, where no history is kept', async () => {
   const agent = createAgent();

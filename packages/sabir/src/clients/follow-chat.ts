@@ -48,8 +48,8 @@ export function followChat<M extends MessageLike>(
   /** The version of the history that is on the screen. */
   let shownHistory: string | undefined;
   let lastTurn: FollowedTurn<M> | undefined;
-  /** Turns before that, which the screen may not have got to its end. */
-  const past: FollowedTurn<M>[] = [];
+  /** The answers of turns before that, which the screen may not have got to their end. */
+  const past: string[] = [];
   let showings = 0;
   let isWorking = false;
   let isAgain = false;
@@ -86,8 +86,8 @@ export function followChat<M extends MessageLike>(
 
   const isToBeShown = (turn: FollowedTurn<M>): boolean => {
     const { messages, status } = chat.getSnapshot();
-    if (isWhole(messages, turn)) return false;
-    // An approval was answered elsewhere.
+    if (isWhole(messages, turn.opening.messageId)) return false;
+    // The question that this page's stream ended at was answered elsewhere.
     if (turn.pausedAt !== undefined && turn.seq > turn.pausedAt) return true;
     if (showings >= SHOWINGS) return false;
     // One that this page reads by itself, unless that broke off. One that the person has left is
@@ -119,7 +119,7 @@ export function followChat<M extends MessageLike>(
   const note = () => {
     const { turn } = session.getFollowed();
     if (!turn || turn === lastTurn) return;
-    if (lastTurn) past.push(lastTurn);
+    if (lastTurn) past.push(lastTurn.opening.messageId);
     if (shownHistory === turn.before) shownHistory = turn.history;
     lastTurn = turn;
     showings = 0;
@@ -135,11 +135,11 @@ export function followChat<M extends MessageLike>(
     if (hasLeft || history === undefined || !isIdle()) return false;
     if (turn?.isLost && showings < SHOWINGS) {
       showings = SHOWINGS;
-      past.push(turn);
+      past.push(turn.opening.messageId);
     }
     const { messages } = chat.getSnapshot();
     // A turn that cannot be shown from here any more is in the history.
-    if (past.splice(0).some((one) => !isWhole(messages, one))) shownHistory = undefined;
+    if (past.splice(0).some((messageId) => !isWhole(messages, messageId))) shownHistory = undefined;
     if (history !== shownHistory) {
       await readHistory(history);
       return true;
@@ -177,7 +177,7 @@ export function followChat<M extends MessageLike>(
   };
 }
 
-function isWhole<M extends MessageLike>(messages: M[], { opening }: FollowedTurn<M>): boolean {
-  const message = messages.find(({ id }) => id === opening.messageId);
+function isWhole<M extends MessageLike>(messages: M[], messageId: string): boolean {
+  const message = messages.find(({ id }) => id === messageId);
   return Boolean((message as WithMetadata | undefined)?.metadata?.outcome);
 }

@@ -2,9 +2,9 @@
  * Reads a follow stream: how a chat stands, and the turns it carries. Owns the turn that came
  * last, with all its frames, so that a page or another tab that comes late gets it from its start.
  */
-import { isObject } from '../core/loose.ts';
+import { isObject, type Loose } from '../core/loose.ts';
 import type { MessageLike, UIMessage } from '../core/message.ts';
-import type { Role } from '../core/roles.ts';
+import { mayAnswer, type Role } from '../core/roles.ts';
 import type { SseFrame } from '../core/sse.ts';
 import type { SessionEvent } from '../turns/agent.ts';
 
@@ -71,7 +71,7 @@ export class FollowedTurn<M extends MessageLike = UIMessage> {
   isOver = false;
   /** Its end was not seen: frames may be missing. */
   isLost = false;
-  /** Behind which number a stream of it ended so that an approval can be answered. */
+  /** The number behind which a stream of this page ended, so that its person or its tools can answer. */
   pausedAt: number | undefined;
   /**
    * What the next request for a running turn gets: this one, also if it has ended by then, or nothing.
@@ -80,11 +80,17 @@ export class FollowedTurn<M extends MessageLike = UIMessage> {
    */
   offer: 'turn' | 'nothing' | undefined;
   #listeners = new Set<Listener>();
+  #getMe: () => Member | undefined;
 
-  constructor({ history, ...opening }: Opening<M>, before: string | undefined) {
+  constructor(
+    { history, ...opening }: Opening<M>,
+    before: string | undefined,
+    getMe: () => Member | undefined,
+  ) {
     this.opening = opening as TurnOpening<M>;
     this.before = before;
     this.history = history ?? before;
+    this.#getMe = getMe;
   }
 
   /** Frames that end with an id; none that are there already. */
@@ -93,6 +99,8 @@ export class FollowedTurn<M extends MessageLike = UIMessage> {
     this.seq = seq;
     this.frames.push(...frames);
     for (const { frames: take } of this.#listeners) take(frames);
+    // The server ends a response of this page at the same place.
+    if (this.#listeners.size === 0 && this.#asks()) this.pausedAt ??= seq;
   }
 
   end(isLost = false): void {
@@ -112,7 +120,7 @@ export class FollowedTurn<M extends MessageLike = UIMessage> {
         const write = (text: string) => controller.enqueue(encoder.encode(text));
         const frames = (some: SseFrame[]) => {
           write(some.map(toText).join(''));
-          if (this.isOver || !this.#asksForApproval()) return;
+          if (this.isOver || !this.#asks()) return;
           write(PAUSE);
           this.pausedAt = this.seq;
           controller.close();
@@ -139,14 +147,25 @@ export class FollowedTurn<M extends MessageLike = UIMessage> {
   }
 
   /**
-   * Whether its last step asks for an approval. The AI SDK's own client answers one only when its
-   * stream has ended; the turn goes on.
+   * Whether its last step asks this person for an approval, or this page to run a tool. The AI SDK's own client answers only
+   * when its stream has ended; the turn goes on.
    */
-  #asksForApproval(): boolean {
+  #asks(): boolean {
     const isOf = (type: string) => (frame: SseFrame) => frame.data.startsWith(`{"type":"${type}"`);
     if (!this.frames.slice(-1).some(isOf('finish-step'))) return false;
-    const step = this.frames.findLastIndex(isOf('start-step'));
-    return this.frames.slice(step).some(isOf('tool-approval-request'));
+    // An agent may leave out where its first step starts.
+    const step = this.frames.slice(Math.max(this.frames.findLastIndex(isOf('start-step')), 0));
+    const read = (type: string) => step.filter(isOf(type)).map(({ data }) => parse(data) as Loose);
+    const asked = new Map(
+      [...read('data-question'), ...read('data-client-tool')].map(({ id, data }) => [id, data]),
+    );
+    const me = this.#getMe();
+    const isForMe = (id: unknown) =>
+      !me || mayAnswer((asked.get(id) as Loose | undefined)?.answerBy, { user: me, role: me.role });
+    return (
+      read('tool-approval-request').some(({ approvalId }) => isForMe(approvalId)) ||
+      [...asked].some(([id, data]) => (data as Loose)?.status === 'waiting' && isForMe(id))
+    );
   }
 
   #after(seq: number): SseFrame[] {
@@ -233,7 +252,7 @@ export class FollowFeed<M extends MessageLike = UIMessage> {
   #begin(opening: Opening<M>): void {
     if (this.turn?.opening.turnId === opening.turnId) return;
     this.turn?.end(true);
-    this.turn = new FollowedTurn(opening, this.history);
+    this.turn = new FollowedTurn(opening, this.history, () => this.state?.me);
     this.history = this.turn.history;
     this.#listener.onTurn(this.turn);
   }

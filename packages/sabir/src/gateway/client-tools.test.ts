@@ -10,20 +10,13 @@ import {
   openSse,
 } from '../../test/gateway-client.ts';
 import { startHosted } from '../../test/hosted-gateway.ts';
-import type { ClientName } from '../../test/real-clients.ts';
+import { type ClientName, loadSdk } from '../../test/real-clients.ts';
 import type { UIMessage } from '../core/message.ts';
 import { aiSdkAgent } from '../sources/ai-sdk/agent.ts';
 import type { Agent, AgentFunction } from '../turns/agent.ts';
 import { asUpstream, type ChatGatewayOptions } from './index.ts';
 
 const NAMES: ClientName[] = ['ai@5', 'ai@6.0.9', 'ai@6', 'ai@7'];
-const MODULES: Record<ClientName, () => Promise<object>> = {
-  'ai@5': () => import('ai-v5'),
-  'ai@6.0.9': () => import('ai-v6-0-9'),
-  'ai@6': () => import('ai-v6'),
-  'ai@7': () => import('ai-v7'),
-};
-
 /** An agent that asks the browser for its position, `calls` times. */
 const locator = (calls = 1, wait = {}): AgentFunction =>
   async function* ({ toolOutput }) {
@@ -49,7 +42,7 @@ async function openPage(
   url: string | (() => string),
   { runs, messages = [], isIdle = false }: ToolPage,
 ) {
-  const sdk = (await MODULES[name]()) as { lastAssistantMessageIsCompleteWithToolCalls: unknown };
+  const sdk = await loadSdk(name);
   const give = (toolCallId: string, more: object) =>
     (client.chat as unknown as { addToolOutput(given: object): Promise<void> }).addToolOutput({
       tool: 'locate',
