@@ -43,6 +43,8 @@ export function SessionChat(props: SessionChatProps) {
     api,
     id: chatId,
     headers,
+    // Without a token everybody is the same person.
+    shareAs: headers.authorization ?? 'everybody',
     aiSdk: 7,
     maxWaitMs: 5_000,
     ...(fetch && { fetch }),
@@ -65,7 +67,6 @@ export function SessionChat(props: SessionChatProps) {
   const isReadOnly = session.me?.role === 'viewer';
   const isAway = session.connection !== 'open';
   useEvents(props, { session, title: toTitle(messages) });
-  useLeaveQueue(chat, session);
 
   /** The answer broke off under way: it is still being written, and goes on here in a moment. */
   const isHealing = isLost(error) && isAway && messages.at(-1)?.role === 'assistant';
@@ -137,8 +138,6 @@ export function SessionChat(props: SessionChatProps) {
   );
 }
 
-type Chat = ReturnType<typeof useChat<ChatMessage>>;
-
 /** Tells the page around the chat what it learns here. */
 function useEvents(
   props: SessionChatProps,
@@ -153,25 +152,6 @@ function useEvents(
   useEffect(() => {
     if (connection === 'refused') onRefused();
   }, [connection]);
-}
-
-/**
- * Two windows asked at the same moment, and the other one was faster: this one stops waiting for its own answer and
- * shows the other's. What it asked is in the queue.
- */
-function useLeaveQueue(chat: Chat, { queue, running }: SessionState<ChatMessage>): void {
-  const { status, messages } = chat;
-  const isBusy = status === 'submitted' || status === 'streaming';
-  const last = messages.at(-1);
-  const isOvertaken =
-    isBusy && running !== undefined && queue.some(({ message }) => message.id === last?.id);
-  const leave = useEffectEvent(async () => {
-    await chat.stop();
-    chat.setMessages((current) => current.filter(({ id }) => id !== last?.id));
-  });
-  useEffect(() => {
-    if (isOvertaken) void leave();
-  }, [isOvertaken]);
 }
 
 function toTitle(messages: ChatMessage[]): string {

@@ -31,14 +31,11 @@ describe.skipIf(!findChromium())(`tabs that follow${findChromium() ? '' : NO_CHR
   async function setUp(client: ClientName, query = '') {
     const hosted = startHosted();
     const follows: string[] = [];
-    let open = 0;
     const server = await serve({
       fetch: (request) => {
         const { pathname } = new URL(request.url);
         if (pathname.endsWith('/follow')) {
           follows.push(request.headers.get('last-event-id') ?? '');
-          open++;
-          request.signal.addEventListener('abort', () => open--);
         }
         if (pathname.startsWith('/api/')) return hosted.gateway.fetch(request);
         const isScript = pathname === '/page.js';
@@ -57,15 +54,28 @@ describe.skipIf(!findChromium())(`tabs that follow${findChromium() ? '' : NO_CHR
       await hosted.close();
       await server.close();
     });
-    const openTab = async () => {
+    const openTab = async (more = '') => {
       const page = await context.newPage();
       page.on('pageerror', (error) => errors.push(error.message));
-      await page.goto(`${proxy.url}/?user=carl${query}`);
+      await page.goto(`${proxy.url}/?user=carl${query}${more}`);
       await page.waitForSelector('main[data-connection=open][data-loaded=true]');
       return page;
     };
-    return { ...hosted, context, proxy, follows, openTab };
+    /** How many connections follow at this moment. */
+    const haveConnections = (count: number) =>
+      vi.waitFor(
+        async () => expect((await hosted.user('olga').metrics()).sabir_followers).toBe(count),
+        { timeout: 5_000 },
+      );
+    return { ...hosted, context, proxy, follows, haveConnections, openTab };
   }
+
+  /** Headless tabs are all shown. */
+  const setHidden = (page: Page, isHidden: boolean) =>
+    page.evaluate((hidden) => {
+      Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
+      document.dispatchEvent(new Event('visibilitychange', { bubbles: true }));
+    }, isHidden);
 
   const shows = (page: Page, ...expected: string[]) =>
     vi.waitFor(
@@ -77,7 +87,8 @@ describe.skipIf(!findChromium())(`tabs that follow${findChromium() ? '' : NO_CHR
   it.each<ClientName>(['ai@5', 'ai@7'])(
     "of %s show each other's turns over one connection, hand it over, and come back",
     async (client) => {
-      const { agent, user, context, proxy, follows, openTab } = await setUp(client);
+      const { agent, user, context, proxy, follows, haveConnections, openTab } =
+        await setUp(client);
       const one = await openTab();
       const two = await openTab();
       expect(follows).toEqual(['']);
@@ -96,7 +107,7 @@ describe.skipIf(!findChromium())(`tabs that follow${findChromium() ? '' : NO_CHR
       await one.close();
       await vi.waitUntil(() => follows.length === 2, { timeout: 5_000 });
       expect(follows[1]).toMatch(/:\d+$/);
-      await vi.waitUntil(async () => (await user('olga').metrics()).sabir_followers === 1);
+      await haveConnections(1);
       void user('olga').post(chatBody('Again'));
       (await agent.run(1)).text('Yes');
       const second = [...first, 'user: Again', 'assistant: Yes'];
@@ -113,6 +124,43 @@ describe.skipIf(!findChromium())(`tabs that follow${findChromium() ? '' : NO_CHR
       await two.waitForSelector('main[data-connection=open][data-status=ready]');
     },
   );
+
+  it('of eight chats keep three connections while they are hidden, and each one is up to date when it is shown', async () => {
+    const { agent, haveConnections, openTab } = await setUp('ai@7');
+    const tabs: Page[] = [];
+    for (let at = 0; at < 8; at++) {
+      for (const tab of tabs.slice(-1)) await setHidden(tab, true);
+      tabs.push(await openTab(`&id=chat-${at}`));
+    }
+    await haveConnections(4);
+    const last = tabs.at(-1) as Page;
+    await last.evaluate(() => send('Hello'));
+    (await agent.run()).text('Ahoy');
+    agent.runs[0]?.end();
+    const all = ['user: Hello', 'assistant: Ahoy'];
+    await shows(last, ...all);
+    await setHidden(last, true);
+    for (const tab of tabs.slice(3, 5)) {
+      await setHidden(tab, false);
+      await shows(tab, ...all);
+      await setHidden(tab, true);
+    }
+    await haveConnections(3);
+  });
+
+  it('take the connection from a hidden tab when they are shown', async () => {
+    const { agent, follows, haveConnections, openTab } = await setUp('ai@7');
+    const [one, two] = [await openTab(), await openTab()];
+    await setHidden(one, true);
+    await two.evaluate(() => send('Hello'));
+    const run = await agent.run();
+    run.text('Ahoy');
+    await vi.waitUntil(() => follows.length === 2, { timeout: 5_000 });
+    run.text(' there');
+    run.end();
+    for (const tab of [one, two]) await shows(tab, 'user: Hello', 'assistant: Ahoy there');
+    await haveConnections(1);
+  });
 
   it('of useChatStream show the turns of each other', async () => {
     const { agent, follows, openTab } = await setUp('ai@7', '&hook=useChatStream');

@@ -148,6 +148,77 @@ describe('ChatSession', () => {
     expect(server.follows()).toHaveLength(2);
   });
 
+  it('connects once its headers can be had', async () => {
+    const server = await startFollowServer();
+    let asked = 0;
+    const headers = () => {
+      if (++asked < 3) throw new Error('The token server is away.');
+      return { authorization: 'Bearer a' };
+    };
+    const { isOpen } = enter(server, { headers });
+    await isOpen();
+    expect(server.follows()).toHaveLength(1);
+  });
+
+  it('connects anew with other headers, and when it is asked to', async () => {
+    const server = await startFollowServer(({ headers }, response) => {
+      if (headers.authorization === 'Bearer b') return;
+      response.writeHead(401).end('{}');
+      return true;
+    });
+    const { session, state, is, isOpen } = enter(server, {
+      headers: { authorization: 'Bearer a' },
+    });
+    await is(() => state().connection === 'refused');
+    session.configure({ headers: { authorization: 'Bearer b' } });
+    await isOpen();
+    session.configure({ headers: { authorization: 'Bearer b' } });
+    const before = server.follows().length;
+    session.reconnect();
+    await is(() => server.follows().length === before + 1);
+    await is(() => server.streams.length === 1);
+  });
+
+  it('keeps its connection and its frames when onEvent throws', async () => {
+    const thrown: unknown[] = [];
+    const original = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', (error) => thrown.push(error));
+    onTestFinished(() => {
+      process.removeAllListeners('uncaughtException');
+      for (const listener of original) process.on('uncaughtException', listener);
+    });
+    const server = await startFollowServer();
+    const { session, is, isOpen } = enter(server, {
+      shareAs: false,
+      onEvent: () => {
+        throw new Error('no');
+      },
+    });
+    await isOpen();
+    await server.send(
+      control('turn', { ...OPENING, after: 0 }),
+      control('event', { event: { type: 'title', title: 'Harbour' } }),
+      ...turnFrames('t1', 'a1', 'Ahoy'),
+    );
+    await is(() => session.getFollowed().turn?.seq === 5 && thrown.length === 1);
+    expect(server.follows()).toHaveLength(1);
+  });
+
+  it('waits longer and longer for a server that opens each stream and ends it', async () => {
+    const server = await startFollowServer(({ path }, response) => {
+      if (!path.endsWith('/follow')) return;
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stateFrame());
+      return true;
+    });
+    vi.spyOn(Math, 'random').mockReturnValue(1);
+    onTestFinished(() => void vi.restoreAllMocks());
+    enter(server, { shareAs: false, maxWaitMs: 10_000 });
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    // At once, after 500 ms and after 1,000 ms more.
+    expect(server.follows()).toHaveLength(3);
+  });
+
   it('leaves when all who opened it have left', async () => {
     const server = await startFollowServer();
     const { session, close, isOpen, is } = enter(server);
@@ -218,6 +289,41 @@ describe('tabs of one browser', () => {
     await two.isOpen();
   });
 
+  it('leave the connection to the next tab when the server refuses the one that has it', async () => {
+    const page = stubPage();
+    let token = 'new';
+    const server = await startFollowServer(({ headers }, response) => {
+      if (headers.authorization === `Bearer ${token}`) return;
+      response.writeHead(401).end('{}');
+      return true;
+    });
+    const enterWith = (own: string) =>
+      enter(server, { ...SHARED, headers: () => ({ authorization: `Bearer ${own}` }) });
+    const old = enterWith('old');
+    await old.is(() => old.state().connection === 'refused');
+    const two = enterWith('new');
+    await two.isOpen();
+    await old.isOpen();
+    expect(server.streams).toHaveLength(1);
+    // The refused one may lead again when it is shown.
+    token = 'old';
+    page.fire('visibilitychange');
+    two.close();
+    await old.is(() => server.streams.length === 1);
+    await old.isOpen();
+  });
+
+  it('of another user than before have another connection', async () => {
+    const server = await startFollowServer();
+    const one = enter(server, SHARED);
+    const two = enter(server, SHARED);
+    await one.isOpen();
+    await two.isOpen();
+    expect(server.streams).toHaveLength(1);
+    two.session.configure({ shareAs: 'carl' });
+    await two.is(() => server.streams.length === 2);
+  });
+
   it('connect by themselves where locks are forbidden', async () => {
     const server = await startFollowServer();
     const forbidden = new DOMException('no', 'SecurityError');
@@ -236,10 +342,14 @@ describe('tabs of one browser', () => {
       { ...SHARED, aiSdk: 7 as const },
       { shareAs: 'carl' },
       { shareAs: false as const },
+      // People who sign in by cookie: nothing says whether they are the same.
+      {},
+      {},
+      { headers: [['x-tenant', 'harbour'] as [string, string]] },
       { headers: { authorization: 'Bearer a' } },
       { headers: { authorization: 'Bearer b' } },
     ])
       await enter(server, options).isOpen();
-    expect(server.follows()).toHaveLength(7);
+    expect(server.follows()).toHaveLength(10);
   });
 });

@@ -9,7 +9,6 @@ import {
   type FollowSink,
   type Link,
   readFollow,
-  untilShown,
 } from './follow-connection.ts';
 import {
   type FollowedTurn,
@@ -22,6 +21,7 @@ import {
   toCursor,
 } from './follow-feed.ts';
 import type { FollowOptions } from './follow-turn.ts';
+import { readWhileAllowed } from './hidden-connections.ts';
 import {
   type AnswerResult,
   chatUrl,
@@ -30,6 +30,7 @@ import {
   toAnswerResult,
   toRequestError,
 } from './http.ts';
+import { untilShown } from './page-events.ts';
 import { canShare, shareFollow } from './share-follow.ts';
 import { toUserMessage, type UserInput } from './user-message.ts';
 
@@ -79,10 +80,10 @@ export type ChatSessionOptions = FollowOptions & {
   /** Which AI SDK major reads the turns; unless given, the server sends what all of them parse. */
   aiSdk?: AiSdkMajor;
   /**
-   * Tabs of one browser with the same `api`, `id` and this name share one connection. Name the user
-   * where each tab has a token of its own; `false` for a connection of this tab's own.
+   * Tabs of one browser with the same `api`, `id` and this name share one connection. Give the user's id where people sign
+   * in by cookie, which a page cannot read, or where each tab has a token of its own. `false` shares nothing.
    *
-   * @default the headers of the first request
+   * @default the headers of the first request where they have `authorization`, else nothing is shared
    */
   shareAs?: string | false;
   onEvent?: (event: SessionEvent) => void;
@@ -90,6 +91,9 @@ export type ChatSessionOptions = FollowOptions & {
 
 /** A page that leaves has not stopped anything: `stop` does. */
 const DETACH = ['x-sabir-detach', '1'] as const;
+
+/** A page has only a few requests at a time. */
+const MOST_READ = 20;
 
 const NOTHING = {
   me: undefined,
@@ -116,7 +120,8 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     onFrame: (frame) => this.#readFrame(frame),
     onEvent: (event) => {
       this.#events = { ...this.#events, [event.type]: event };
-      this.#options.onEvent?.(event);
+      // What it throws must not break the connection.
+      queueMicrotask(() => this.#options.onEvent?.(event));
     },
     onTurn: () => {
       this.#questions = [];
@@ -131,8 +136,8 @@ export class ChatSession<M extends MessageLike = UIMessage> {
   #leaving: AbortController | undefined;
   /** Requests of `fetch` whose turn is not known yet. */
   #unanswered = 0;
-  /** The turn that a request of this page reads, or has read. */
-  #read = '';
+  /** The turns that requests of this page read, or have read, the latest last. */
+  #read: string[] = [];
   /** What the chat's requests may call it. */
   #ids: string[];
   /** The last prompt of this page did not reach the server. */
@@ -152,18 +157,28 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Options that may change while the session is open: all but where it is. */
+  /**
+   * Options that may change while the session is open: all but where it is. With another `shareAs`, or other headers that
+   * are no function, it connects anew: somebody else may have signed in.
+   */
   configure = (options: Partial<ChatSessionOptions>): void => {
+    const before = identityOf(this.#options);
     this.#options = { ...this.#options, ...options };
+    if (identityOf(this.#options) !== before) this.reconnect();
+  };
+
+  /** Connects anew, as after a sign-in. */
+  reconnect = (): void => {
+    if (this.#opened === 0) return;
+    this.#leaving?.abort();
+    this.#leaving = new AbortController();
+    void this.#follow(this.#leaving.signal);
   };
 
   /** Connects. Gives a function that leaves; the connection ends when all who opened it have left. */
   open = (): (() => void) => {
     let isOpen = true;
-    if (this.#opened++ === 0) {
-      this.#leaving = new AbortController();
-      void this.#follow(this.#leaving.signal);
-    }
+    if (this.#opened++ === 0) this.reconnect();
     return () => {
       if (isOpen && --this.#opened === 0) this.#leaving?.abort();
       isOpen = false;
@@ -189,10 +204,11 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     this.#unanswered++;
     try {
       const response = await this.#load(input, { ...init, headers });
-      this.#read = response.headers.get('x-sabir-turn') ?? this.#read;
+      const turnId = response.headers.get('x-sabir-turn');
+      if (turnId) this.#note(turnId);
       // The response goes on behind the question that this request has answered.
       const { turn } = this.#feed;
-      if (turn?.opening.turnId === this.#read) turn.pausedAt = undefined;
+      if (turn && turn.opening.turnId === turnId) turn.pausedAt = undefined;
       if (isPrompt) this.#isUnsent = !response.ok;
       return response;
     } catch (error) {
@@ -252,14 +268,26 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     isPending: boolean;
     /** A request of this page has read the turn, or does. */
     isRead: boolean;
+    /** The turn of this page's last request, while it waits in the queue. */
+    waiting: string | undefined;
     isUnsent: boolean;
   } => ({
     history: this.#feed.history,
     turn: this.#feed.turn,
     isPending: this.#unanswered > 0,
-    isRead: this.#feed.turn?.opening.turnId === this.#read,
+    isRead: this.#read.includes(this.#feed.turn?.opening.turnId ?? ''),
+    waiting: this.#shown.queue.find(({ turnId }) => turnId === this.#read.at(-1))?.turnId,
     isUnsent: this.#isUnsent,
   });
+
+  /** A request of this page that waits for its turn is to end: the turn comes like those that others began. */
+  forgetRequest = (turnId: string): void => {
+    this.#read = this.#read.filter((id) => id !== turnId);
+  };
+
+  #note(turnId: string): void {
+    this.#read = [...this.#read, turnId].slice(-MOST_READ);
+  }
 
   #urlOf(verb: string, id = this.#options.id): string {
     return chatUrl(this.#options.api, id, verb);
@@ -292,12 +320,12 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     if (turnId !== turn.opening.turnId) return undefined;
     // All of it was read: only the server may have more.
     if (turn.isOver && (cursor ? seq >= turn.seq : !offer)) return undefined;
-    this.#read = turnId;
+    this.#note(turnId);
     return turn.toResponse(seq, signal ?? undefined);
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { aiSdk, shareAs, silenceMs = 45_000, maxWaitMs } = this.#options;
+    const { aiSdk, silenceMs = 45_000, maxWaitMs } = this.#options;
     const url = this.#urlOf('follow');
     const connect = async (cursor: string | undefined, link: AbortSignal) => {
       const headers = new Headers(await resolve(this.#options.headers));
@@ -305,30 +333,46 @@ export class ChatSession<M extends MessageLike = UIMessage> {
       if (aiSdk) headers.set('x-sabir-ai-sdk', `${aiSdk}`);
       return this.#load(url, { headers, signal: link });
     };
+    const times = { silenceMs, ...(maxWaitMs !== undefined && { maxWaitMs }) };
     const read = async (sink: FollowSink, reading: AbortSignal) => {
-      while (!reading.aborted) {
-        const times = { silenceMs, ...(maxWaitMs !== undefined && { maxWaitMs }) };
-        await readFollow(times, connect, this.#feed.cursor, sink, reading).catch(async (error) => {
-          sink.onLink({ status: 'refused', error });
-          // The person may have signed in meanwhile.
-          await untilShown(reading);
-        });
+      if (this.#link.status === 'refused') sink.onLink({ status: 'connecting' });
+      try {
+        await readWhileAllowed(reading, (allowed) =>
+          readFollow(times, connect, this.#feed.cursor, sink, allowed),
+        );
+        return false;
+      } catch (error) {
+        sink.onLink({ status: 'refused', error: error as Error });
+        return true;
       }
     };
     const sink: FollowSink = {
       onFrames: (frames) => this.#feed.take(frames),
       onLink: (link) => {
+        if (signal.aborted) return;
         this.#link = link;
         this.#show();
       },
     };
-    if (shareAs === false || !canShare()) return read(sink, signal);
-    const user = shareAs ?? [...new Headers(await resolve(this.#options.headers))].join('\n');
-    if (signal.aborted) return;
+    // Where the headers cannot be had now, they are asked for again with each attempt to connect.
+    const shared = await this.#nameShare(url).catch(() => undefined);
+    if (shared && !signal.aborted) {
+      const getFrames = () => this.#feed.toFrames();
+      return shareFollow({ name: shared, silenceMs, read, getFrames, sink, signal });
+    }
+    // The person may sign in while the page is hidden.
+    while (!signal.aborted) if (await read(sink, signal)) await untilShown(signal);
+  }
+
+  /** What names the tabs that share their connection; undefined where this one does not share. */
+  async #nameShare(url: string): Promise<string | undefined> {
+    const { aiSdk, shareAs } = this.#options;
+    if (shareAs === false || !canShare()) return undefined;
+    const headers = new Headers(shareAs ? {} : await resolve(this.#options.headers));
+    // Pages cannot read a cookie that signs in: two tabs may belong to two users.
+    if (!shareAs && !headers.has('authorization')) return undefined;
     const place = new URL(url, globalThis.location?.href).href;
-    const name = `sabir:${hash128([place, aiSdk, user].join('\n'))}`;
-    const getFrames = () => this.#feed.toFrames();
-    await shareFollow({ name, silenceMs, read, getFrames, sink, signal });
+    return `sabir:${hash128([place, aiSdk, shareAs ?? [...headers].join('\n')].join('\n'))}`;
   }
 
   /** A question on either wire: a `question` event, or a `data-question` chunk. */
@@ -376,6 +420,11 @@ export class ChatSession<M extends MessageLike = UIMessage> {
   #tell(): void {
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** Who this page belongs to, as far as its options say so. */
+function identityOf({ shareAs, headers }: ChatSessionOptions): string {
+  return JSON.stringify([shareAs, typeof headers === 'function' || [...new Headers(headers)]]);
 }
 
 function isSamePath(one: string, other: string): boolean {

@@ -63,14 +63,12 @@ async function openPage(
     real?: { addToolOutput(given: ToolOutput): unknown };
     send(text: string, messageId?: string): Promise<void>;
     regenerate(): Promise<void>;
-    leave(): void;
   };
   if (kind === 'ChatStream') {
     const stream = new ChatStream({ api, id, fetch });
     chat = {
       ...stream,
       send: (text, messageId) => stream.sendMessage({ text, ...(messageId && { messageId }) }),
-      leave: stream.detach,
     };
   } else {
     const name = kind === 'ContractChatTransport' ? 'ai@7' : kind;
@@ -83,6 +81,7 @@ async function openPage(
         real.chat.messages = messages;
       },
       resume: () => real.chat.resumeStream(),
+      detach: () => real.chat.stop(),
       subscribe(listener) {
         const timer = setInterval(listener, 5);
         return () => clearInterval(timer);
@@ -90,7 +89,6 @@ async function openPage(
       send: (text, messageId) =>
         real.chat.sendMessage({ text, ...(messageId && { messageId }) } as { text: string }),
       regenerate: () => real.chat.regenerate(),
-      leave: () => void real.chat.stop(),
     };
   }
   onTestFinished(followChat(session, chat));
@@ -143,7 +141,22 @@ describe.each(KINDS)('an idle page with %s', (kind) => {
   });
 });
 
-describe.each<Kind>(['ai@5', 'ChatStream'])('a page with %s', (kind) => {
+describe.each<Kind>(['ai@5', 'ai@7', 'ChatStream'])('a page with %s', (kind) => {
+  it('whose prompt waits behind one of the same moment shows the other turn, then its own', async () => {
+    const { gateway, agent } = startHosted();
+    const pages = [await openPage(gateway, kind), await openPage(gateway, kind, 'olga')];
+    for (const page of pages) void page.send('Go').catch(() => undefined);
+    (await agent.run()).text('First');
+    for (const page of pages) await page.shows('user: Go', 'assistant: First');
+    agent.runs[0]?.end();
+    (await agent.run(1)).text('Second');
+    const all = ['user: Go', 'assistant: First', 'user: Go', 'assistant: Second'];
+    for (const page of pages) await page.shows(...all);
+    agent.runs[1]?.end();
+    for (const page of pages) await vi.waitUntil(() => page.getSnapshot().status === 'ready');
+    for (const page of pages) await page.shows(...all);
+  });
+
   it('opened in the middle of a turn shows it from its start, beside the history', async () => {
     const { gateway, agent } = startHosted();
     const first = await openPage(gateway, kind);
@@ -179,7 +192,7 @@ describe.each<Kind>(['ai@5', 'ChatStream'])('a page with %s', (kind) => {
     const run = await agent.run();
     run.text('Ahoy');
     await page.shows('user: Hello', 'assistant: Ahoy');
-    page.leave();
+    page.detach();
     await vi.waitUntil(() => page.getSnapshot().status === 'ready');
     run.text(' there');
     await vi.waitUntil(() =>

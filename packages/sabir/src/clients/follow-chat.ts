@@ -8,12 +8,17 @@ export type FollowedChat<M extends MessageLike> = {
   setMessages(messages: M[]): void;
   /** Shows the running turn from its start. Resolves when it is over. */
   resume(): Promise<unknown>;
+  /** Stops watching its own request. */
+  detach(): unknown;
   /** Gives a function that ends it. */
   subscribe(listener: () => void): () => unknown;
 };
 
 /** As much of a `ChatSession` as following needs, whatever its messages are called. */
-export type FollowSource = Pick<ChatSession<MessageLike>, 'subscribe' | 'history' | 'getFollowed'>;
+export type FollowSource = Pick<
+  ChatSession<MessageLike>,
+  'subscribe' | 'history' | 'getFollowed' | 'forgetRequest'
+>;
 
 /** A complete answer carries the outcome of its turn, a prompt that waits its place in the queue. */
 type WithMetadata = { metadata?: { outcome?: unknown; queue?: unknown } };
@@ -149,8 +154,29 @@ export function followChat<M extends MessageLike>(
     return true;
   };
 
+  /**
+   * Two people asked at the same moment, and the other one was faster: the page stops waiting for its own answer, so that it
+   * can show the other's. Its prompt is in the queue, and is shown when its turn begins.
+   */
+  const leaveQueue = async () => {
+    const { turn, isRead, waiting } = session.getFollowed();
+    const { status } = chat.getSnapshot();
+    const isBusy = status === 'submitted' || status === 'streaming';
+    if (!waiting || !isBusy || !turn || turn.isOver || isRead) return;
+    session.forgetRequest(waiting);
+    await chat.detach();
+    const { messages } = chat.getSnapshot();
+    chat.setMessages(
+      messages.slice(
+        0,
+        messages.findLastIndex(({ role }) => role === 'user'),
+      ),
+    );
+  };
+
   const work = async () => {
     note();
+    await leaveQueue();
     if (!isIdle()) return;
     if (isWorking) {
       isAgain = true;

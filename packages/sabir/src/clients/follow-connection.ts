@@ -20,6 +20,8 @@ export type FollowSink = {
 /** How many attempts may fail before the server counts as away. */
 const AWAY_AFTER = 3;
 const FIRST_WAIT_MS = 500;
+/** A connection that lasted this long ends the longer and longer waits. */
+const STEADY_MS = 5_000;
 
 /** Stands for "nothing read yet": a connection that can always be made anew. */
 const START = ':0';
@@ -36,10 +38,14 @@ export async function readFollow(
   signal: AbortSignal,
 ): Promise<void> {
   let frames: SseFrame[] = [];
+  /** The cursor behind `frames`. */
+  let next = cursor;
+  /** Attempts without a frame, and those without a connection that lasted. */
   let failures = 0;
+  let attempts = 0;
+  let openedAt = Infinity;
   let askedMs = 0;
   let hasRenewed = false;
-  onLink({ status: 'connecting' });
   await followTurn(
     options,
     signal,
@@ -47,6 +53,8 @@ export async function readFollow(
     async (_, link) => {
       askedMs = 0;
       frames = [];
+      next = cursor;
+      openedAt = Infinity;
       const response = await request(cursor, link);
       if (!response.ok) {
         askedMs = retryAfterMs(response);
@@ -62,19 +70,22 @@ export async function readFollow(
         frames.push(frame);
         if (failures > 0 || frame.event === 'follow.state') onLink({ status: 'open' });
         failures = 0;
+        openedAt = Math.min(openedAt, Date.now());
         hasRenewed = false;
       } else {
         held.push(frame);
         if (frame.id) {
-          cursor = frame.id;
+          next = frame.id;
           frames.push(...held.splice(0));
         }
       }
-      return cursor ?? START;
+      return next ?? START;
     },
     () => {
-      onFrames(frames);
+      const some = frames;
       frames = [];
+      onFrames(some);
+      cursor = next;
     },
     ({ status = 0 }) => {
       if (status === 401 && !hasRenewed) {
@@ -85,23 +96,12 @@ export async function readFollow(
       return status === 0 || status === 408 || status === 429 || status >= 500 ? Infinity : 0;
     },
     () => {
-      failures++;
-      const isAway = failures > AWAY_AFTER || globalThis.navigator?.onLine === false;
-      onLink({ status: isAway ? 'offline' : 'reconnecting' });
-      const ms = Math.min(maxWaitMs, FIRST_WAIT_MS * 2 ** (failures - 1));
+      if (Date.now() - openedAt > STEADY_MS) attempts = 0;
+      const isOffline = globalThis.navigator?.onLine === false;
+      onLink({ status: isOffline || ++failures > AWAY_AFTER ? 'offline' : 'reconnecting' });
+      if (isOffline) return maxWaitMs;
+      const ms = Math.min(maxWaitMs, FIRST_WAIT_MS * 2 ** attempts++);
       return Math.max(ms * Math.random(), askedMs);
     },
   );
-}
-
-/** Resolves when the page is shown again or its network is back. */
-export function untilShown(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      if (!globalThis.document?.hidden) resolve();
-    };
-    for (const type of ['online', 'pageshow', 'visibilitychange'])
-      globalThis.addEventListener?.(type, done, { signal });
-    signal.addEventListener('abort', () => resolve());
-  });
 }

@@ -1,6 +1,7 @@
 import { type TURN_LOST, TURN_LOST_MESSAGE } from '../core/errors.ts';
 import { createFrameReader, type SseFrame } from '../core/sse.ts';
 import { toError } from './http.ts';
+import { onShown } from './page-events.ts';
 
 export type FollowOptions = {
   /**
@@ -74,13 +75,11 @@ export async function followTurn<Held>(
   // The page is shown again, or its network is back: the next attempt does not wait. A connection
   // from before the network went away is half-open; one that missed a sign of life while the page
   // slept may be. Without a cursor neither is cut: it could not be resumed.
-  for (const type of ['online', 'pageshow', 'visibilitychange'])
-    globalThis.addEventListener?.(
-      type,
-      () =>
-        (link.signal.aborted || (cursor && (type === 'online' || Date.now() > staleAt))) && cut(),
-      { signal },
-    );
+  onShown(
+    signal,
+    (type) =>
+      (link.signal.aborted || (cursor && (type === 'online' || Date.now() > staleAt))) && cut(),
+  );
   const watch = () => {
     staleAt = Date.now() + silenceMs / 2;
     clearTimeout(timer as number);
@@ -129,9 +128,12 @@ export async function followTurn<Held>(
       if (signal.aborted) return;
       const patience = getPatience(error as Error, cursor, reader);
       if (attempts >= patience) throw error;
-      const ms = Math.min(maxWaitMs, waitMs * 2 ** attempts) * Math.random();
-      // An attempt without a network is none.
-      if (patience < Infinity && navigator.onLine !== false) attempts++;
+      let ms = maxWaitMs;
+      // An attempt without a network is none, and the network's return ends the wait.
+      if (navigator.onLine !== false) {
+        ms = Math.min(ms, waitMs * 2 ** attempts) * Math.random();
+        if (patience < Infinity) attempts++;
+      }
       await new Promise<void>((resolve) => {
         wake = resolve;
         timer = setTimeout(resolve, onWait ? onWait(ms, attempts) : ms);

@@ -1,27 +1,33 @@
 /**
  * Tabs of one browser that follow the same chat share one connection. The tab that holds the lock
- * has the connection and passes on what it reads; the others wait for the lock. A tab that closes
- * releases it, and the next one connects from its own cursor.
+ * has the connection and passes on what it reads; the others wait for the lock. A tab that closes, or that the server
+ * refuses, releases it, and the next one connects from its own cursor. A shown tab takes it from a hidden one, whose
+ * timers the browser slows down.
  */
 import { createId } from '../core/id.ts';
 import type { SseFrame } from '../core/sse.ts';
 import type { FollowSink, Link } from './follow-connection.ts';
+import { onShown, untilShown } from './page-events.ts';
 
 type Message =
   /** A tab has come, or may have missed something. */
-  | { type: 'hello'; from: string }
-  /** For that tab: all there is. */
-  | { type: 'welcome'; to: string; link: Link; frames: SseFrame[] }
+  { type: 'hello'; from: string } | FromLeader;
+
+/** From the tab that has the connection. */
+type FromLeader = { isHidden: boolean } & (
   | { type: 'frames'; frames: SseFrame[] }
-  | { type: 'link'; link: Link };
+  | { type: 'link'; link: Link }
+  /** For one tab: all there is. */
+  | { type: 'welcome'; to: string; link: Link; frames: SseFrame[] }
+);
 
 export type ShareOptions = {
   /** Tabs with the same name share. */
   name: string;
   /** A tab that holds the lock and sends nothing for this long is suspended: the next tab steals its lock. */
   silenceMs: number;
-  /** Reads from the server until the signal aborts. */
-  read(sink: FollowSink, signal: AbortSignal): Promise<void>;
+  /** Reads from the server until the signal aborts or the server refuses. True where it refused. */
+  read(sink: FollowSink, signal: AbortSignal): Promise<boolean>;
   /** What a tab that comes late needs. */
   getFrames(): SseFrame[];
   sink: FollowSink;
@@ -47,6 +53,8 @@ export async function shareFollow(options: ShareOptions): Promise<void> {
   let latest: AbortController | undefined;
   let link: Link = { status: 'connecting' };
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let isStealing = false;
+  const isHidden = () => Boolean(globalThis.document?.hidden);
 
   /** Takes the lock from a tab that does not answer in time. */
   const expectWithin = (ms: number) => {
@@ -64,37 +72,40 @@ export async function shareFollow(options: ShareOptions): Promise<void> {
     post({ type: 'hello', from: self });
     expectWithin(ANSWER_MS);
   };
-  const askIfShown = () => {
-    if (!globalThis.document?.hidden) ask();
-  };
 
   channel.onmessage = ({ data }: MessageEvent<Message>) => {
     if (data.type === 'hello') {
-      if (leading)
-        post({ type: 'welcome', to: data.from, link: toPlain(link), frames: getFrames() });
+      if (leading) {
+        const all = { link: toPlain(link), frames: getFrames() };
+        post({ type: 'welcome', to: data.from, ...all, isHidden: isHidden() });
+      }
       return;
     }
     if (leading || (data.type === 'welcome' && data.to !== self)) return;
     expectWithin(silenceMs && silenceMs + ANSWER_MS);
     if ('link' in data) show(data.link);
     if ('frames' in data) sink.onFrames(data.frames);
+    if (data.isHidden && !isHidden() && !isStealing) void hold(true);
   };
 
-  async function lead(own: AbortController): Promise<void> {
-    if (own.signal.aborted) return;
+  async function lead(own: AbortController): Promise<boolean> {
+    if (own.signal.aborted) return false;
     leading = own;
+    isStealing = false;
     clearTimeout(timer);
-    await read(
+    return read(
       {
         onFrames(frames) {
           if (leading !== own) return;
-          post({ type: 'frames', frames });
+          post({ type: 'frames', frames, isHidden: isHidden() });
           sink.onFrames(frames);
         },
         onLink(next) {
           if (leading !== own) return;
           show(next);
-          post({ type: 'link', link: toPlain(next) });
+          // The server may accept the headers of another tab.
+          if (next.status !== 'refused')
+            post({ type: 'link', link: toPlain(next), isHidden: isHidden() });
         },
       },
       own.signal,
@@ -108,25 +119,27 @@ export async function shareFollow(options: ShareOptions): Promise<void> {
     signal.addEventListener('abort', leave);
     latest?.abort();
     latest = own;
+    isStealing = steal;
+    let isRefused = false;
     try {
       const request = steal ? { steal } : { signal: own.signal };
-      await navigator.locks.request(name, request, () => lead(own));
+      isRefused = await navigator.locks.request(name, request, () => lead(own));
     } catch (error) {
       // Another tab has taken the lock, or this one left while it waited. Where locks are forbidden, as in
       // some frames, this one has a connection of its own.
-      if ((error as Error).name !== 'AbortError') await lead(own);
+      if ((error as Error).name !== 'AbortError') isRefused = await lead(own);
     }
     own.abort();
     signal.removeEventListener('abort', leave);
     if (leading !== own) return;
     leading = undefined;
     if (signal.aborted) return;
-    void hold(false);
-    expectWithin(silenceMs);
+    if (isRefused) await untilShown(signal);
+    else expectWithin(silenceMs);
+    if (!signal.aborted && !leading) void hold(false);
   }
 
-  for (const type of ['online', 'pageshow', 'visibilitychange'])
-    globalThis.addEventListener?.(type, askIfShown, { signal });
+  onShown(signal, ask);
   void hold(false);
   ask();
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));

@@ -13,6 +13,7 @@ import {
 const params = new URLSearchParams(location.search);
 const isOurs = params.get('hook') === 'useChatStream';
 const api = `/api/sessions/s1/chat${isOurs ? '?wire=contract' : ''}`;
+const id = params.get('id') ?? 'c1';
 const headers = { authorization: `Bearer ${params.get('user')}` };
 
 type ViewProps = {
@@ -44,19 +45,19 @@ function View({ session, chat, isLoaded }: ViewProps) {
   );
 }
 
-const useThisSession = () => useSession<UIMessage>({ api, id: 'c1', headers, maxWaitMs: 100 });
+const useThisSession = () => useSession<UIMessage>({ api, id, headers, maxWaitMs: 100 });
 
 function StockChat() {
   const session = useThisSession();
   const [transport] = useState(() => new DefaultChatTransport({ api, fetch: session.fetch }));
-  const chat = useChat({ id: 'c1', transport });
+  const chat = useChat({ id, transport });
   const isLoaded = useFollow(chat, session.session);
   return h(View, { session, chat, isLoaded });
 }
 
 function OurChat() {
   const session = useThisSession();
-  const chat = useChatStream<UIMessage>({ api, id: 'c1', fetch: session.fetch });
+  const chat = useChatStream<UIMessage>({ api, id, fetch: session.fetch });
   const isLoaded = useFollow(chat, session.session);
   return h(View, { session, chat, isLoaded });
 }

@@ -18,6 +18,7 @@ export type UseChatStream<M extends MessageLike = UIMessage> = ChatState<M> &
     | 'resume'
     | 'answer'
     | 'clearError'
+    | 'detach'
   >;
 
 /** What a component shows. */

@@ -7,7 +7,10 @@ export type FollowingChat<M> = {
   messages: M[];
   setMessages(messages: M[]): void;
   status: string;
-} & ({ resumeStream(): Promise<unknown> } | { resume(): Promise<unknown> });
+} & (
+  | { resumeStream(): Promise<unknown>; stop(): unknown }
+  | { resume(): Promise<unknown>; detach(): unknown }
+);
 
 /**
  * Shows turns that another tab, person or device began, as they come. The chat's transport has the
@@ -47,6 +50,10 @@ export function useFollow<M extends MessageLike>(
           resume() {
             const { current } = latest;
             return 'resumeStream' in current ? current.resumeStream() : current.resume();
+          },
+          detach() {
+            const { current } = latest;
+            return 'resumeStream' in current ? current.stop() : current.detach();
           },
           subscribe(listener) {
             listeners.current.add(listener);

@@ -3,7 +3,10 @@ import type { MessageLike, UIMessage } from '../../core/message.ts';
 import { ChatSession, type ChatSessionOptions, type SessionState } from '../chat-session.ts';
 
 export type UseSession<M extends MessageLike = UIMessage> = SessionState<M> &
-  Pick<ChatSession<M>, 'enqueue' | 'withdraw' | 'stop' | 'answer' | 'history' | 'fetch'> & {
+  Pick<
+    ChatSession<M>,
+    'enqueue' | 'withdraw' | 'stop' | 'answer' | 'history' | 'fetch' | 'reconnect'
+  > & {
     /** For `useFollow`. */
     session: ChatSession<M>;
   };
@@ -31,6 +34,6 @@ export function useSession<M extends MessageLike = UIMessage>(
   useEffect(() => session.configure(options));
   useEffect(() => session.open(), [session]);
   const state = useSyncExternalStore(session.subscribe, session.getSnapshot, session.getSnapshot);
-  const { enqueue, withdraw, stop, answer, history, fetch } = session;
-  return { ...state, enqueue, withdraw, stop, answer, history, fetch, session };
+  const { enqueue, withdraw, stop, answer, history, fetch, reconnect } = session;
+  return { ...state, enqueue, withdraw, stop, answer, history, fetch, reconnect, session };
 }
