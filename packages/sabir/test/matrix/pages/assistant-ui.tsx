@@ -38,11 +38,12 @@ const resumable = new URLSearchParams(location.search).has('storage')
 const transport = new AssistantChatTransport<Message>({
   api,
   headers: { 'x-sabir-ai-sdk': '7' },
-  prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => {
+  prepareSendMessagesRequest: ({ messages, trigger, messageId }) => {
     // assistant-ui sends an edit as a new message: name the one that it replaces.
     const edited = trigger === 'submit-message' ? messages.at(-1)?.metadata?.replaces : undefined;
-    const body = { id, messages: messages.slice(-1), trigger, messageId: messageId ?? edited };
-    return { body };
+    // Its own id of a new thread is made anew by every page.
+    const chat = { id: chatId, messages: messages.slice(-1) };
+    return { body: { ...chat, trigger, messageId: messageId ?? edited } };
   },
   resumable,
 });
