@@ -1,7 +1,8 @@
 import { BAD_REQUEST, SabirError } from '../core/errors.ts';
+import { hash128 } from '../core/hash.ts';
 import { isObject, type Loose } from '../core/loose.ts';
 import type { UIMessage } from '../core/message.ts';
-import { type ChatPost, nameOf, toChatPost } from './chat-post.ts';
+import { type ChatPost, type GivingPost, toChatPost } from './chat-post.ts';
 import { questionOfInterrupt } from './interrupts.ts';
 
 type Part = UIMessage['parts'][number];
@@ -15,11 +16,11 @@ const MAX_ANSWERS = 200;
  * `forwardedProps` reach the agent as fields of its `body`.
  */
 export async function toAgUiPost(
-  { value, bytes }: Parameters<typeof toChatPost>[0],
+  { value: input, bytes }: Parameters<typeof toChatPost>[0],
   context: Parameters<typeof toChatPost>[1],
 ): Promise<ChatPost> {
-  if (!isObject(value)) throw new SabirError(BAD_REQUEST, 'The body is not an object.');
-  const { threadId, runId, messages, resume, ...rest } = value;
+  if (!isObject(input)) throw new SabirError(BAD_REQUEST, 'The body is not an object.');
+  const { threadId, runId, messages, resume, ...rest } = input;
   for (const [name, id] of Object.entries({ threadId, runId })) {
     if (typeof id !== 'string' || id === '' || id.length > MAX_RUN_ID) {
       throw new SabirError(
@@ -33,16 +34,19 @@ export async function toAgUiPost(
   if (resume !== undefined && resume !== null && !Array.isArray(resume)) {
     throw new SabirError(BAD_REQUEST, 'resume is not an array.');
   }
-  if (resume && resume.length > 0) {
-    return { kind: 'answer', chatId: threadId as string, ...answersIn(resume), body };
-  }
-  const post = await toChatPost(
-    { value: { ...body, id: threadId, messages: toUIMessages(messages) }, bytes },
-    context,
-  );
+  const answersFirst: GivingPost | undefined =
+    resume && resume.length > 0
+      ? { kind: 'answer', chatId: threadId as string, ...answersIn(resume), body }
+      : undefined;
+  const read = toUIMessages(messages);
+  const last = read.findLast(({ role }) => role !== 'system');
+  if (answersFirst && last?.role !== 'user') return answersFirst;
+  const value = { ...body, id: threadId, messages: read };
+  const post = await toChatPost({ value, bytes }, context);
   if (post.kind !== 'prompt') return post;
   // Another run is another request, also about the same message.
-  return { ...post, requestId: nameOf(context.user.id, [post.requestId, runId]), isWish: false };
+  const requestId = `${post.requestId}-${hash128(runId as string)}`;
+  return { ...post, requestId, isWish: false, ...(answersFirst && { answersFirst }) };
 }
 
 /** Clients say their version since 1.0. */
@@ -51,7 +55,7 @@ export function agUiRunOf({ body }: ChatPost): { runId: string; isBefore1: boole
 }
 
 /** All interrupts of a run have the same cursor: where the run was interrupted. */
-function answersIn(resume: unknown[]): Pick<ChatPost & { kind: 'answer' }, 'cursor' | 'answers'> {
+function answersIn(resume: unknown[]): Pick<GivingPost, 'cursor' | 'answers'> {
   if (resume.length > MAX_ANSWERS) {
     throw new SabirError(BAD_REQUEST, `resume has more than ${MAX_ANSWERS} entries.`);
   }

@@ -8,7 +8,7 @@ import {
   type Reported,
   type ReportingPost,
 } from './answer-reports.ts';
-import type { ChatPost } from './chat-post.ts';
+import type { GivingPost } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
 import type { GatewayTurns } from './gateway-turns.ts';
 import type { Answerable, Restoring } from './restore-turn.ts';
@@ -21,8 +21,6 @@ type ChatAnswersOptions = {
   /** The turns of a chat that may have asked. */
   turnsOf(place: Place): Promise<TurnInfo[]>;
 };
-
-type GivingPost = Extract<ChatPost, { kind: 'answer' }>;
 
 /** A POST that answers what a turn has asked, or reports on tools. */
 export type AnsweringPost = ReportingPost | GivingPost;

@@ -35,6 +35,8 @@ export type ChatPost =
        * which it replaces. Once that wish has been granted, the same request is the next wish.
        */
       isWish: boolean;
+      /** What the client answers before it prompts. */
+      answersFirst?: GivingPost;
     }
   /** A client reports on the tools of a message: nothing to prompt. What it reports may answer a question. */
   | {
@@ -54,6 +56,7 @@ export type ChatPost =
     };
 
 export type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
+export type GivingPost = Extract<ChatPost, { kind: 'answer' }>;
 
 /** What a client says of a tool call: that a person approved it or not, or what came of it in the client. */
 export type ToolReport = {
@@ -182,7 +185,15 @@ function checkSizes(messages: UIMessage[], bytes: number, limits: SizeLimits): v
   }
 }
 
+const USER_LENGTH = 16;
+const REQUEST_NAME = /^[0-9a-f]{48}/;
+
 /** The user's part is hashed alone, so that one user's text cannot collide with another user's request. */
-export function nameOf(userId: string, which: unknown[]): string {
-  return hash128(userId).slice(0, 16) + hash128(JSON.stringify(which));
+function nameOf(userId: string, which: unknown[]): string {
+  return hash128(userId).slice(0, USER_LENGTH) + hash128(JSON.stringify(which));
+}
+
+/** The part of a request's id that all requests about the same message share, of all users; undefined if it names no message. */
+export function messageNameIn(requestId: string): string | undefined {
+  return REQUEST_NAME.exec(requestId)?.[0].slice(USER_LENGTH);
 }

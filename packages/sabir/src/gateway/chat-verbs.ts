@@ -12,6 +12,7 @@ import { mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
 import type { Admission } from './admission.ts';
 import { toAnswer } from './answer-question.ts';
+import { isAskedBefore } from './asked-before.ts';
 import { type AnsweringPost, createChatAnswers, type Given } from './chat-answers.ts';
 import { approvedIn, type ChatAudit } from './chat-audit.ts';
 import type { PromptPost } from './chat-post.ts';
@@ -210,6 +211,13 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     try {
       return await withSeat({ visit, place, wire }, async (viewer) => {
         if (post.kind !== 'prompt') return goOn(post, viewer);
+        const { answersFirst } = post;
+        if (answersFirst) {
+          const given = giveAnswers(answersFirst, viewer);
+          const { turn: answered } = (await given) ?? {};
+          const isAsked = isAskedBefore(post, await turnsOf(place), answered);
+          if (isAsked) return goOn(answersFirst, viewer, given);
+        }
         const { turn, isNew, accepted } = await begin(post, viewer, { channel, onEnd: release });
         isHeld = isNew;
         // The stream first: a log that retains nothing would forget a turn that ends meanwhile.
@@ -234,13 +242,18 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     throw new SabirError(kind);
   }
 
-  async function goOn(post: AnsweringPost, viewer: Seated): Promise<Response> {
+  async function giveAnswers(post: AnsweringPost, viewer: Seated) {
     const { visit, place, wire } = viewer;
-    const mayGoOn = wire === 'ai-sdk' || post.kind === 'answer';
+    if (wire !== 'ai-sdk' && post.kind !== 'answer') return undefined;
     const onGiven = ({ answer, ...ids }: Given) =>
       audit.accepted('answer', viewer, { ...ids, ...approvedIn(answer) });
-    const continuation = mayGoOn && (await answers.goOn(post, { place, visit, onGiven }));
-    return continuation ? view(viewer, continuation) : acknowledgement(wire, post, place);
+    return answers.goOn(post, { place, visit, onGiven });
+  }
+
+  async function goOn(post: AnsweringPost, viewer: Seated, given = giveAnswers(post, viewer)) {
+    const continuation = await given;
+    if (continuation) return view(viewer, continuation);
+    return acknowledgement(viewer.wire, post, viewer.place);
   }
 
   async function begin(
