@@ -2,7 +2,13 @@ import { BAD_REQUEST, SabirError } from '../core/errors.ts';
 import { hash128 } from '../core/hash.ts';
 import { isObject, type Loose } from '../core/loose.ts';
 import type { UIMessage } from '../core/message.ts';
-import { type ChatPost, type GivingPost, toChatPost } from './chat-post.ts';
+import {
+  type ChatPost,
+  type GivingPost,
+  type ToolOutput,
+  type ToolResults,
+  toChatPost,
+} from './chat-post.ts';
 import { questionOfInterrupt } from './interrupts.ts';
 
 type Part = UIMessage['parts'][number];
@@ -34,24 +40,49 @@ export async function toAgUiPost(
   if (resume !== undefined && resume !== null && !Array.isArray(resume)) {
     throw new SabirError(BAD_REQUEST, 'resume is not an array.');
   }
-  const answersFirst: GivingPost | undefined =
-    resume && resume.length > 0
-      ? { kind: 'answer', chatId: threadId as string, ...answersIn(resume), body }
-      : undefined;
   const read = toUIMessages(messages);
+  const results = resultsIn(read);
+  const isResuming = resume && resume.length > 0;
+  const said = isResuming ? answersIn(resume) : { answers: [] };
+  const giving: GivingPost = {
+    kind: 'answer',
+    chatId: threadId as string,
+    ...said,
+    results,
+    body,
+  };
   const last = read.findLast(({ role }) => role !== 'system');
-  if (answersFirst && last?.role !== 'user') return answersFirst;
+  if (isResuming && last?.role !== 'user') return giving;
   const value = { ...body, id: threadId, messages: read };
   const post = await toChatPost({ value, bytes }, context);
-  if (post.kind !== 'prompt') return post;
+  const isGiving = isResuming || results.outputs.size > 0;
+  if (post.kind !== 'prompt') return isGiving ? giving : post;
   // Another run is another request, also about the same message.
   const requestId = `${post.requestId}-${hash128(runId as string)}`;
-  return { ...post, requestId, isWish: false, ...(answersFirst && { answersFirst }) };
+  return {
+    ...post,
+    requestId,
+    isWish: false,
+    ...(isGiving && { answersFirst: { ...giving, isBeforePrompt: true } }),
+  };
 }
 
-/** Clients say their version since 1.0. */
-export function agUiRunOf({ body }: ChatPost): { runId: string; isBefore1: boolean } {
-  return { runId: String(body.runId), isBefore1: typeof body.protocolVersion !== 'string' };
+/** What an AG-UI client says of its run. */
+export type AgUiSaid = {
+  runId: string;
+  /** Clients say their version since 1.0. */
+  isBefore1: boolean;
+  /** The names of the tools that the client runs. */
+  tools: ReadonlySet<unknown>;
+};
+
+export function agUiRunOf({ body: { runId, protocolVersion, tools } }: ChatPost): AgUiSaid {
+  const names = Array.isArray(tools) ? tools.map((tool) => isObject(tool) && tool.name) : [];
+  return {
+    runId: String(runId),
+    isBefore1: typeof protocolVersion !== 'string',
+    tools: new Set(names),
+  };
 }
 
 /** All interrupts of a run have the same cursor: where the run was interrupted. */
@@ -76,14 +107,51 @@ function answersIn(resume: unknown[]): Pick<GivingPost, 'cursor' | 'answers'> {
       );
     }
     const { questionId, cursor } = asked;
-    return { cursor, questionId, answer: status === 'cancelled' ? CANCELLED : (payload ?? true) };
+    const isCancelled = status === 'cancelled';
+    return {
+      cursor,
+      questionId,
+      answer: isCancelled ? CANCELLED : (payload ?? true),
+      output: isCancelled ? { errorText: TOOL_CANCELLED } : outputIn(payload),
+    };
   });
-  const answers = read.map(({ questionId, answer }) => ({ questionId, answer }));
+  const answers = read.map(({ cursor: _, ...said }) => said);
   return { cursor: (read[0] as (typeof read)[0]).cursor, answers };
 }
 
 /** Cancelling is a no to an approval; an agent that asked something else can tell it from an answer. */
 const CANCELLED = { approved: false, cancelled: true };
+const TOOL_CANCELLED = 'The user cancelled the tool.';
+
+/** The payload is the output, unless it has exactly the shape of an answer to such a call. */
+function outputIn(payload: unknown): ToolOutput {
+  if (isObject(payload) && Object.keys(payload).length === 1) {
+    if (payload.output !== undefined) return { output: payload.output };
+    if (typeof payload.errorText === 'string') return { errorText: payload.errorText };
+  }
+  return { output: payload ?? null };
+}
+
+/** What the messages have of the tools of the last answer. */
+function resultsIn(messages: UIMessage[]): ToolResults {
+  const callIds: string[] = [];
+  const outputs = new Map<string, ToolOutput>();
+  const parts = messages.findLast(({ role }) => role === 'assistant')?.parts ?? [];
+  for (const { toolCallId, state, output, errorText } of parts as Loose[]) {
+    if (typeof toolCallId !== 'string') continue;
+    callIds.push(toolCallId);
+    if (state === 'output-available') outputs.set(toolCallId, { output: contentOf(output) });
+    if (state === 'output-error') outputs.set(toolCallId, { errorText: String(errorText) });
+  }
+  return { callIds, outputs };
+}
+
+/** A tool message has structured data as JSON. A text that only looks like a number or a word of JSON stays a text. */
+function contentOf(content: unknown): unknown {
+  if (content === undefined) return null;
+  if (typeof content !== 'string' || !/^\s*[{[]/.test(content)) return content;
+  return jsonOr(content);
+}
 
 /**
  * AG-UI has a message for each text, each span of reasoning and each tool result of an answer; these become the
@@ -135,7 +203,8 @@ function answerPartsOf({ role, content, ...more }: Loose, calls: Map<string, Loo
       toolCallId: call.id,
       toolName,
       state: 'input-available',
-      input: inputOf(args),
+      // Arguments that were cut off stay a text.
+      input: jsonOr(args),
     };
     calls.set(call.id, part);
     parts.push(part);
@@ -143,12 +212,12 @@ function answerPartsOf({ role, content, ...more }: Loose, calls: Map<string, Loo
   return parts as Part[];
 }
 
-function inputOf(args: unknown): unknown {
+/** The value of a JSON text, or what is no JSON as it is. */
+function jsonOr(text: unknown): unknown {
   try {
-    return JSON.parse(args as string);
+    return JSON.parse(text as string);
   } catch {
-    // Arguments that were cut off.
-    return args;
+    return text;
   }
 }
 

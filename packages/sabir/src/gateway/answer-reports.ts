@@ -15,6 +15,8 @@ export type Continuation = {
   turn: TurnInfo;
   after: number;
   answered: ReadonlySet<string>;
+  /** The results that the client has given, by their calls: it needs no events for these. */
+  knownResults?: ReadonlyMap<string, string>;
 };
 /** `given` are those whose answer was the first. */
 export type Reported = Continuation & { given: ToolReport[] };

@@ -9,10 +9,12 @@ import { messageNameIn, type PromptPost } from './chat-post.ts';
  * @param answered The turn that the answers were for, if it is there.
  */
 export function isAskedBefore(
-  { requestId, messages, userMessage }: PromptPost,
+  { requestId, messages, userMessage, answersFirst }: PromptPost,
   turns: TurnInfo[],
   answered: TurnInfo | undefined,
 ): boolean {
+  // A message that follows the outputs of tools is new.
+  if (!answersFirst?.cursor) return false;
   // The same request, sent again: it finds its turn.
   if (turns.some((turn) => turn.requestId.startsWith(requestId))) return false;
   const name = messageNameIn(requestId);

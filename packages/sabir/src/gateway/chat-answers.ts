@@ -1,5 +1,5 @@
 import { SabirError, SHUTTING_DOWN } from '../core/errors.ts';
-import type { Answer, TurnInfo, TurnLog } from '../turns/log.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import { questionOf } from '../turns/question.ts';
 import { type AnswerVerdict, createAnswering } from './answer-question.ts';
 import {
@@ -8,11 +8,12 @@ import {
   type Reported,
   type ReportingPost,
 } from './answer-reports.ts';
-import type { GivingPost } from './chat-post.ts';
+import type { GivingPost, SaidAnswer } from './chat-post.ts';
 import type { Place } from './chat-route.ts';
 import type { GatewayTurns } from './gateway-turns.ts';
 import type { Answerable, Restoring } from './restore-turn.ts';
-import type { Visit } from './visit.ts';
+import { createToolResults, knownResultsOf } from './tool-results.ts';
+import type { Cursor, Visit } from './visit.ts';
 
 type ChatAnswersOptions = {
   log: TurnLog;
@@ -30,6 +31,9 @@ export type Given = { questionId: string; answer: unknown; turnId?: string };
 
 type Answerer = { place: Place; visit: Visit; onGiven(given: Given): void };
 
+/** How an answer fared, and in which form it was given. */
+type Fared = AnswerVerdict & { given: unknown };
+
 /** The turn ended under the answer and left its question open, as one does whose process closes. */
 const CUT = Symbol('cut');
 type Tried<T> = T | typeof CUT;
@@ -38,6 +42,7 @@ type Tried<T> = T | typeof CUT;
 export function createChatAnswers({ log, turns, restoring, turnsOf }: ChatAnswersOptions) {
   const answering = createAnswering(log);
   const reportAnswering = createReportAnswering({ turns, answering, restoring });
+  const results = createToolResults({ restoring, turnsOf });
 
   /** It is not too late for what was cut: it goes on here, or wherever the client is sent next. */
   async function attempt<T>(
@@ -60,22 +65,25 @@ export function createChatAnswers({ log, turns, restoring, turnsOf }: ChatAnswer
   }
 
   async function tryAnswer(
-    command: Answer,
+    said: SaidAnswer,
     place: Place,
     { live, restored, isAgain }: Answerable & { isAgain: boolean },
-  ): Promise<Tried<AnswerVerdict | undefined>> {
+  ): Promise<Tried<Fared | undefined>> {
+    const { questionId } = said;
     const others = (await turnsOf(place)).filter(({ turnId }) => turnId !== restored?.turnId);
     // One that is still being told again is waited for, the others are not.
     for (const turn of restored ? [...others, restored] : others) {
       let asked = turn;
       if (turn === restored) {
-        await restoring.untilAsked(turn, place, command.questionId);
+        await restoring.untilAsked(turn, place, questionId);
         asked = (await turns.find(turn.turnId, place)) ?? turn;
       }
+      const command = { type: 'answer', questionId, answer: answerIn(asked, said) } as const;
       const verdict = await answering.answer(asked, command, place);
       if (!verdict) continue;
       const isLeft = verdict.status === 410 && verdict.isLeft;
-      return isLeft && (isAgain || (await isCut(turn, place, live))) ? CUT : verdict;
+      if (isLeft && (isAgain || (await isCut(turn, place, live)))) return CUT;
+      return { ...verdict, given: command.answer };
     }
     // A log that is being closed knows of nothing.
     return turns.isClosing ? CUT : undefined;
@@ -93,35 +101,50 @@ export function createChatAnswers({ log, turns, restoring, turnsOf }: ChatAnswer
     return isAgain || (await isCut(found.left, place, live)) ? CUT : undefined;
   }
 
-  function answer(command: Answer, place: Place, visit: Visit): Promise<AnswerVerdict | undefined> {
+  function answer(said: SaidAnswer, place: Place, visit: Visit): Promise<Fared | undefined> {
     return attempt(place, visit, (answerable, isAgain) =>
-      tryAnswer(command, place, { ...answerable, isAgain }),
+      tryAnswer(said, place, { ...answerable, isAgain }),
     );
   }
 
   /** An answer that came too late changes nothing: what happened instead is in what follows. */
   async function answerAll(
-    { answers, cursor }: GivingPost,
+    post: GivingPost,
     { place, visit, onGiven }: Answerer,
   ): Promise<Continuation | undefined> {
-    for (const { questionId, answer: said } of answers) {
-      const verdict = await answer({ type: 'answer', questionId, answer: said }, place, visit);
+    const outputs = await results.openIn(post, place, visit);
+    for (const said of [...post.answers, ...outputs]) {
+      const { questionId } = said;
+      const verdict = await answer(said, place, visit);
       // At once: the next answer may be refused, and nothing may follow any of them.
-      if (verdict?.status === 202) onGiven({ questionId, answer: said });
+      if (verdict?.status === 202) onGiven({ questionId, answer: verdict.given });
     }
-    const answered = new Set(answers.map(({ questionId }) => questionId));
+    const answered = new Set(post.answers.map(({ questionId }) => questionId));
+    const from = post.cursor
+      ? await continuedFrom(post.cursor, answered, { place, visit })
+      : await results.askedIn(post, place);
+    if (!from) return undefined;
+    for (const callId of post.results.outputs.keys()) answered.add(callId);
+    return { ...from, answered, knownResults: knownResultsOf(from.turn, post.results) };
+  }
+
+  async function continuedFrom(
+    cursor: Cursor,
+    answered: ReadonlySet<string>,
+    { place, visit }: Pick<Answerer, 'place' | 'visit'>,
+  ): Promise<Pick<Continuation, 'turn' | 'after'> | undefined> {
     const turn = await turns.find(cursor.turnId, place);
     if (turn && turn.outcome?.status !== 'paused') {
-      return { turn, after: cursor.seq <= turn.lastSeq ? cursor.seq : 0, answered };
+      return { turn, after: cursor.seq <= turn.lastSeq ? cursor.seq : 0 };
     }
     // The turn was kept, and goes on as another turn with numbers of its own.
     const restored = (await turnsOf(place)).find(
       ({ turnId, questions }) =>
         turnId !== cursor.turnId &&
-        answers.every((said) => questions.some((asked) => asked.questionId === said.questionId)),
+        [...answered].every((id) => questions.some(({ questionId }) => questionId === id)),
     );
     const after = restored && (await askedAt(restored, answered, visit.request.signal));
-    return restored && after ? { turn: restored, after, answered } : undefined;
+    return restored && after ? { turn: restored, after } : undefined;
   }
 
   /** Where a turn has asked the last of these. */
@@ -159,4 +182,10 @@ export function createChatAnswers({ log, turns, restoring, turnsOf }: ChatAnswer
       return reported;
     },
   };
+}
+
+/** A question that is a call which clients run takes an output. */
+function answerIn({ questions }: TurnInfo, { questionId, answer, output }: SaidAnswer): unknown {
+  const question = questions.find((asked) => asked.questionId === questionId);
+  return question?.isClientTool && output !== undefined ? output : answer;
 }

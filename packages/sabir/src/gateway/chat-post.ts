@@ -46,14 +46,27 @@ export type ChatPost =
       reports: ToolReport[];
       body: Record<string, unknown>;
     }
-  /** Answers to what a turn has asked, and how much of that turn the client has. */
+  /** Answers to what a turn has asked. */
   | {
       kind: 'answer';
       chatId: string;
-      cursor: Cursor;
-      answers: { questionId: string; answer: unknown }[];
+      /** How much of the turn the client has, where it names the questions. */
+      cursor?: Cursor;
+      answers: SaidAnswer[];
+      /** What the client's messages have of tools: answers where a turn waits for these. */
+      results: ToolResults;
+      /** A message of the user follows, which is prompted. */
+      isBeforePrompt?: boolean;
       body: Record<string, unknown>;
     };
+
+/** An answer, and what it is for a question that is a tool call to be run by a client. */
+export type SaidAnswer = { questionId: string; answer: unknown; output?: ToolOutput };
+
+export type ToolOutput = { output: unknown } | { errorText: string };
+
+/** The calls of a client's last answer, and the outputs that it has of them. */
+export type ToolResults = { callIds: string[]; outputs: Map<string, ToolOutput> };
 
 export type PromptPost = Extract<ChatPost, { kind: 'prompt' }>;
 export type GivingPost = Extract<ChatPost, { kind: 'answer' }>;
@@ -63,7 +76,7 @@ export type ToolReport = {
   /** The approval's id, or that of a call whose output this is. */
   questionId: string;
   toolCallId: string;
-  answer: { approved: boolean; reason?: string } | { output: unknown } | { errorText: string };
+  answer: { approved: boolean; reason?: string } | ToolOutput;
 };
 
 type SizeLimits = Pick<GatewayLimits, 'bodyBytes' | 'attachmentBytes'>;

@@ -4,7 +4,7 @@ import { channelKeyOf, DEFAULT_CHANNEL, type Sessions, sessionKeyOf } from '../s
 import type { User } from '../turns/upstream.ts';
 import type { Admitted, Guard } from './access.ts';
 import type { Admission, Caller, Seat } from './admission.ts';
-import { agUiRunOf, toAgUiPost } from './ag-ui-post.ts';
+import { type AgUiSaid, agUiRunOf, toAgUiPost } from './ag-ui-post.ts';
 import { type ChatPost, toChatPost } from './chat-post.ts';
 import type { ContractChat } from './contract-chat.ts';
 import type { WireName } from './open-wire.ts';
@@ -33,7 +33,7 @@ export type Place = {
   endpoint: string;
   meta?: ContractRoute['meta'];
   /** What an AG-UI client says of its run. */
-  agUi?: { runId: string; isBefore1: boolean };
+  agUi?: AgUiSaid;
 };
 
 /** One who has been let into a chat and has a seat, before the stream begins. */

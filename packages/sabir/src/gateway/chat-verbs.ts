@@ -67,6 +67,7 @@ type Viewing = {
   turn: TurnInfo;
   after: number;
   answered?: ReadonlySet<string>;
+  knownResults?: ReadonlyMap<string, string>;
   /** The page that watches this turn has asked for these as well, before it was reloaded: they wait for it. */
   waiting?: TurnInfo[];
 };
@@ -100,7 +101,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   /** Streams a turn to a viewer who has a seat. */
   function view(
     { visit, place, wire, seat }: Seated,
-    { turn, after, answered, waiting = [] }: Viewing,
+    { turn, after, answered, knownResults, waiting = [] }: Viewing,
   ): Response {
     const { request, startedAt, requestId } = visit;
     const { user, role, sessionId, chatId } = place;
@@ -133,6 +134,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
       turn,
       after,
       answered,
+      knownResults,
       mayAnswer: ({ answerBy }: Question) => mayAnswer(answerBy, place),
     };
     const about = { client: clientOf(request, visit.url), place, logger };

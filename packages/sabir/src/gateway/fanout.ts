@@ -210,7 +210,7 @@ export function structureOf(entries: readonly LoggedChunk[]): readonly LoggedChu
 }
 
 /** Where a viewer's stream may end because its client has to answer first. */
-const PAUSES: ReadonlySet<string> = new Set(['finish-step', 'data-question']);
+const PAUSES: ReadonlySet<string> = new Set(['finish-step', 'data-question', 'data-client-tool']);
 
 const NONE: readonly LoggedChunk[] = [];
 

@@ -1,6 +1,5 @@
-import type { Chunk } from '../core/chunks.ts';
 import type { Loose } from '../core/loose.ts';
-import type { TurnInfo } from '../turns/log.ts';
+import type { LoggedChunk, TurnInfo } from '../turns/log.ts';
 import { hasExpired, questionOf } from '../turns/question.ts';
 import type { AgUiInterrupt } from '../wires/ag-ui/events.ts';
 import {
@@ -12,68 +11,87 @@ import {
 import type { Pausing, PausingOptions } from './pausing.ts';
 import { type Cursor, parseCursor } from './visit.ts';
 
+/** What a turn waits for, and the number of the chunk that asked. */
+type Open = { seq: number; data: Loose; isClientTool: boolean };
+
 /**
- * An AG-UI client is asked by the end of its run, and answers with the `resume` of the next one. So the run ends with
- * the chunks that ask, and the turn goes on waiting. A viewer that may not answer stays.
+ * An AG-UI client is asked by the end of its run, and answers with the next one. So the run ends with the chunk that
+ * asks, and the turn goes on waiting. A viewer that may not answer stays. Calls of `tools`, which the client has named as its own, are
+ * left to it; everything else is an interrupt.
  */
 export function createInterrupts(
   { turn, after, answered, mayAnswer }: PausingOptions,
   run: AgUiRun,
+  tools: ReadonlySet<unknown> = new Set(),
 ): Pausing {
   // Knows what is open: chunks that neither open nor close anything are not shown to it.
   const toEvents = agUiEncoderOf(turn, run);
-  const open = new Map<string, Loose>();
+  const open = new Map<string, Open>();
+  const toolNames = new Map<string, string>();
   let pausedAt = 0;
 
-  function see(chunk: Chunk): void {
-    toEvents(chunk);
+  function see({ seq, chunk }: LoggedChunk): void {
     if (chunk.type === 'finish') open.clear();
+    if (chunk.type === 'tool-input-start' || chunk.type === 'tool-input-available') {
+      toolNames.set(chunk.toolCallId, chunk.toolName);
+    }
     const question = questionOf(chunk);
     if (!question) return;
-    const { questionId, status } = question;
+    const { questionId, status, isClientTool = false } = question;
     if (status !== 'open') open.delete(questionId);
     else if (!answered?.has(questionId) && mayAnswer(question) && !hasExpired(question)) {
-      open.set(questionId, (chunk as { data: Loose }).data);
+      open.set(questionId, { seq, data: (chunk as { data: Loose }).data, isClientTool });
     }
   }
+
+  const isOwnTool = (callId: string, { isClientTool }: Open) =>
+    isClientTool && tools.has(toolNames.get(callId));
 
   return {
     opening: answered && encodeRunStarted(turn, run, after),
     needsAll: true,
     pauseIn(entries) {
-      for (const { chunk } of entries) see(chunk);
+      entries.forEach(see);
+      const [first] = entries;
       const last = entries.at(-1);
       // What was asked before the cursor and is open still: its interrupt was lost, or its answer left out.
-      if (!last || last.seq < after || open.size === 0) return undefined;
-      pausedAt = last.seq;
-      return pausedAt;
+      const isPausing = first && last && last.seq >= after && open.size > 0;
+      // Not behind the chunk that asks: an answer that has no cursor continues there.
+      const asked = Array.from(open.values(), ({ seq }) => seq);
+      if (isPausing) pausedAt = Math.max(after, first.seq - 1, ...asked);
+      for (const { seq, chunk } of entries) {
+        if (!isPausing || seq <= pausedAt) toEvents(chunk);
+      }
+      return isPausing ? pausedAt : undefined;
     },
-    end: () =>
-      encodeInterrupts(
-        turn,
-        toEvents,
-        Array.from(open, ([questionId, data]) => toInterrupt(turn, pausedAt, questionId, data)),
-      ),
+    end() {
+      const waiting = [...open];
+      return encodeInterrupts(turn, toEvents, {
+        interrupts: waiting
+          .filter((one) => !isOwnTool(...one))
+          .map(([questionId, asked]) => toInterrupt(turn, pausedAt, questionId, asked)),
+        callIds: waiting.filter((one) => isOwnTool(...one)).map(([callId]) => callId),
+      });
+    },
   };
 }
 
-/** A call that a client runs waits for its output. */
-const REASONS: Record<string, string> = { waiting: 'tool_output' };
-
 function toInterrupt(
   { turnId }: TurnInfo,
-  seq: number,
+  cursor: number,
   questionId: string,
-  data: Loose,
+  { data, isClientTool }: Open,
 ): AgUiInterrupt {
-  const { text, toolCallId, expiresAt, options, status } = data;
+  const { text, expiresAt, options } = data;
+  const toolCallId = isClientTool ? questionId : data.toolCallId;
+  const isOfCall = typeof toolCallId === 'string';
+  const approval = isOfCall ? 'tool_approval' : 'question';
   const choices = Array.isArray(options) && { enum: options };
   return {
-    id: `${turnId}:${seq}@${questionId}`,
-    reason:
-      typeof toolCallId !== 'string' ? 'question' : (REASONS[String(status)] ?? 'tool_approval'),
+    id: `${turnId}:${cursor}@${questionId}`,
+    reason: isClientTool ? 'tool_output' : approval,
     ...(typeof text === 'string' && { message: text }),
-    ...(typeof toolCallId === 'string' && { toolCallId }),
+    ...(isOfCall && { toolCallId }),
     ...(choices && { responseSchema: { type: 'string', ...choices } }),
     ...(isDate(expiresAt) && { expiresAt: new Date(expiresAt).toISOString() }),
     metadata: { ...data, questionId },

@@ -2,7 +2,7 @@ import { BAD_REQUEST, SabirError } from '../core/errors.ts';
 import { SSE_HEADERS } from '../core/sse-response.ts';
 import type { Logger } from '../core/translator.ts';
 import type { TurnInfo } from '../turns/log.ts';
-import { agUiEncoderOf, createAgUiFrames } from '../wires/ag-ui/frames.ts';
+import { type AgUiRun, agUiEncoderOf, createAgUiFrames } from '../wires/ag-ui/frames.ts';
 import { createFrameEncoder } from '../wires/ai-sdk/encode.ts';
 import type { ContractMeta } from '../wires/contract/events.ts';
 import { contractEncoderOf, createContractFrames } from '../wires/contract/frames.ts';
@@ -69,11 +69,18 @@ export function openWire(
   /** The message was begun before the turn, while its prompt waited. */
   isBegun = false,
 ): OpenWire {
-  const { turn, answered } = viewing;
+  const { turn, answered, knownResults } = viewing;
   if (wire === 'ag-ui') {
-    const said = place.agUi ?? { runId: turn.turnId };
-    const run = { threadId: place.chatId, ...said, isBegun, isContinuing: answered !== undefined };
-    return { encoder: createAgUiFrames(turn, run), pausing: createInterrupts(viewing, run) };
+    const { tools, ...said } = { runId: turn.turnId, ...place.agUi };
+    const run: AgUiRun = {
+      threadId: place.chatId,
+      ...said,
+      isBegun,
+      isContinuing: answered !== undefined,
+      ...(knownResults && { knownResults }),
+    };
+    const pausing = createInterrupts(viewing, run, tools);
+    return { encoder: createAgUiFrames(turn, run), pausing };
   }
   if (wire === 'contract')
     return { encoder: createContractFrames(turn, metaOf(place, turn, logger)) };

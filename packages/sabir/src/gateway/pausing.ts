@@ -10,6 +10,8 @@ export type PausingOptions = {
   after: number;
   /** It has answered these questions, and goes on with the message that its last stream ended in. */
   answered?: ReadonlySet<string> | undefined;
+  /** The results that it has given, by their calls: it needs no events for these. */
+  knownResults?: ReadonlyMap<string, string> | undefined;
   /** Whether an answer of this viewer would be accepted. */
   mayAnswer(question: Question): boolean;
 };

@@ -99,6 +99,20 @@ describe('chunks as AG-UI events', () => {
     );
   });
 
+  it('leave out a result that the client has given, and keep the ids of the messages after it', () => {
+    const encode = encodeAgUi({ ...RUN, knownResults: new Map([['c', '{"n":1}']]) });
+    const call = { toolCallId: 'c', toolName: 'count' };
+    const chunks: Chunk[] = [
+      { type: 'start', messageId: 'm' },
+      { type: 'tool-input-available', ...call, input: {} },
+      { type: 'tool-output-available', toolCallId: 'c', output: { n: 1 } },
+      { type: 'text-start', id: 't' },
+    ];
+    const events = chunks.flatMap(encode);
+    expect(events.map(({ type }) => type)).not.toContain('TOOL_CALL_RESULT');
+    expect(events.at(-1)).toMatchObject({ type: 'TEXT_MESSAGE_START', messageId: 'm:3' });
+  });
+
   it('never throw, whatever is encoded', () => {
     const cyclic: unknown[] = [];
     cyclic.push(cyclic);

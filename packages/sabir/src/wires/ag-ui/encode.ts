@@ -5,7 +5,7 @@ import { isObject, type Loose } from '../../core/loose.ts';
 import { mergeMetadata } from '../../core/merge-metadata.ts';
 import { createState, type EncoderState, forkState, type OpenCall } from './encoder-state.ts';
 import { isSameJson, metadataOf, toJson, toText, usageOf } from './event-fields.ts';
-import { AG_UI_VERSION, type AgUiEvent, type AgUiInterrupt } from './events.ts';
+import { AG_UI_VERSION, type AgUiEvent, type AgUiInterrupt, type AgUiOutcome } from './events.ts';
 
 export type EncodeAgUiOptions = {
   /** The conversation, as the client names it. */
@@ -27,6 +27,8 @@ export type EncodeAgUiOptions = {
    * @default false
    */
   isBefore1?: boolean;
+  /** The results that the client has given, by the ids of their calls: the same result becomes no event. */
+  knownResults?: ReadonlyMap<string, string>;
 };
 
 export type AgUiEncoder = {
@@ -35,6 +37,8 @@ export type AgUiEncoder = {
   end(why?: { code: string; userMessage: string }): AgUiEvent[];
   /** Ends the run because it waits for a person; another run continues the message. */
   interrupt(interrupts: AgUiInterrupt[]): AgUiEvent[];
+  /** Ends the run because the client is to run these calls; another run, with their results, continues the message. */
+  awaitTools(toolCallIds: string[]): AgUiEvent[];
   /** Opens again what is open, for a run that continues the message of an interrupted one. Changes nothing. */
   reopen(): AgUiEvent[];
   /** Another one in the same state: from here on each goes its own way. */
@@ -190,11 +194,15 @@ function createEncoder(options: EncodeAgUiOptions, state: EncoderState): AgUiEnc
     }
     answeredCalls.add(toolCallId);
     state.parent = undefined;
+    // Also without an event, so that the next messages have the same ids for all clients.
+    const messageId = nameMessage();
+    const text = typeof content === 'string' ? content : toJson(content);
+    if (options.knownResults?.get(toolCallId) === text) return;
     say({
       type: 'TOOL_CALL_RESULT',
-      messageId: nameMessage(),
+      messageId,
       toolCallId,
-      content: typeof content === 'string' ? content : toJson(content),
+      content: text,
       role: 'tool',
       ...metadataOf(more),
     });
@@ -240,6 +248,14 @@ function createEncoder(options: EncodeAgUiOptions, state: EncoderState): AgUiEnc
       ...metadataOf({ finishReason, ...rest }),
     });
     state.isEnded = true;
+  }
+
+  function wait(outcome: AgUiOutcome | undefined): AgUiEvent[] {
+    events = [];
+    closeAll();
+    say({ type: 'RUN_FINISHED', threadId, runId, ...(outcome && { outcome }) });
+    state.isEnded = true;
+    return events;
   }
 
   function write(chunk: Loose & { type: string }): void {
@@ -343,13 +359,10 @@ function createEncoder(options: EncodeAgUiOptions, state: EncoderState): AgUiEnc
       if (!state.isEnded) fail(why.userMessage, why.code);
       return events;
     },
-    interrupt(interrupts: AgUiInterrupt[]): AgUiEvent[] {
-      events = [];
-      closeAll();
-      say({ type: 'RUN_FINISHED', threadId, runId, outcome: { type: 'interrupt', interrupts } });
-      state.isEnded = true;
-      return events;
-    },
+    interrupt: (interrupts: AgUiInterrupt[]) => wait({ type: 'interrupt', interrupts }),
+    // Clients before 1.0 look at their calls themselves.
+    awaitTools: (pendingToolCallIds: string[]) =>
+      wait(options.isBefore1 ? undefined : { type: 'success', pendingToolCallIds }),
     reopen(): AgUiEvent[] {
       events = [];
       if (state.isInStep) say({ type: 'STEP_STARTED', stepName: `step-${state.steps}` });

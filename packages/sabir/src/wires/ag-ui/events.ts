@@ -24,7 +24,11 @@ export type AgUiInterrupt = {
 
 /** Absent means success. */
 export type AgUiOutcome =
-  | { type: 'success' }
+  | {
+      type: 'success';
+      /** The calls that the client is to run: the messages of the next run have their results. */
+      pendingToolCallIds?: string[];
+    }
   | { type: 'interrupt'; interrupts: AgUiInterrupt[] }
   | { type: 'cancelled' };
 

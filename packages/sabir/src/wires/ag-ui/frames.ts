@@ -1,3 +1,4 @@
+import { hash128 } from '../../core/hash.ts';
 import type { TurnInfo } from '../../turns/log.ts';
 import { createByteWriter } from '../byte-writer.ts';
 import type { Bytes, WireEncoder } from '../wire-encoder.ts';
@@ -17,6 +18,8 @@ export type AgUiRun = {
   isBegun?: boolean;
   /** The run continues a message that another run has ended in: what was open there is opened again. */
   isContinuing?: boolean;
+  /** The results that the client has given, by their calls. */
+  knownResults?: ReadonlyMap<string, string>;
 };
 
 /**
@@ -44,7 +47,7 @@ export function createAgUiFrames(
   const reopenings = () => (isToReopen ? toEvents.reopen() : []);
 
   return {
-    key: JSON.stringify(['ag-ui', run]),
+    key: JSON.stringify(['ag-ui', run, hash128(JSON.stringify([...(run.knownResults ?? [])]))]),
     isStateless: false,
     skip(entries) {
       for (const { seq, chunk } of entries) {
@@ -76,14 +79,15 @@ export function encodeRunStarted(turn: TurnInfo, run: AgUiRun, after: number): B
   return writer.take();
 }
 
-/** What ends a run that waits for a person. `toEvents` has seen all chunks that open or close a part. */
+/** What ends a run that waits for its client. `toEvents` has seen all chunks that open or close a part. */
 export function encodeInterrupts(
   turn: TurnInfo,
   toEvents: AgUiEncoder,
-  interrupts: AgUiInterrupt[],
+  { interrupts, callIds }: { interrupts: AgUiInterrupt[]; callIds: string[] },
 ): Bytes {
   writer.drop();
-  write(turn, toEvents.interrupt(interrupts), 0);
+  const isInterrupted = interrupts.length > 0;
+  write(turn, isInterrupted ? toEvents.interrupt(interrupts) : toEvents.awaitTools(callIds), 0);
   return writer.take();
 }
 
