@@ -143,9 +143,10 @@ describe('HttpAgent of AG-UI on a gateway', () => {
 
   it('that was reloaded follows the running turn by connectAgent, from its beginning', async () => {
     class FollowingAgent extends HttpAgent {
-      protected override connect({ threadId }: RunAgentInput) {
+      protected override connect({ threadId, runId, protocolVersion = '1.0' }: RunAgentInput) {
         const { headers } = this;
-        const follow = () => fetch(`${this.url}/${threadId}/stream`, { headers });
+        const run = new URLSearchParams({ runId, protocolVersion });
+        const follow = () => fetch(`${this.url}/${threadId}/stream?${run}`, { headers });
         return transformHttpEventStream(runHttpRequest(follow));
       }
     }
@@ -157,13 +158,19 @@ describe('HttpAgent of AG-UI on a gateway', () => {
     await eventually(() => events.some(({ type }) => type === 'TEXT_MESSAGE_CONTENT'));
     const { url, headers, threadId } = agent;
     const reloaded = new FollowingAgent({ url, headers, threadId });
-    const followed = reloaded.connectAgent();
+    const runIds: unknown[] = [];
+    reloaded.subscribe({
+      onRunStartedEvent: ({ event }) => void runIds.push(event.runId),
+      onRunFinishedEvent: ({ event }) => void runIds.push(event.runId),
+    });
+    const followed = reloaded.connectAgent({ runId: 'r7' });
     await eventually(() => saidBy(reloaded.messages).text);
     run.delta('it.');
     run.end();
     await Promise.all([ended, followed]);
     expect(reloaded.messages).toEqual(agent.messages.slice(1));
     expect(saidBy(reloaded.messages).text).toBe('Half of it.');
+    expect(runIds).toEqual(['r7', 'r7']);
   });
 
   it('is asked a question by an interrupt, answers it with resume, and the message goes on', async () => {

@@ -27,14 +27,8 @@ export async function toAgUiPost(
 ): Promise<ChatPost> {
   if (!isObject(input)) throw new SabirError(BAD_REQUEST, 'The body is not an object.');
   const { threadId, runId, messages, resume, ...rest } = input;
-  for (const [name, id] of Object.entries({ threadId, runId })) {
-    if (typeof id !== 'string' || id === '' || id.length > MAX_RUN_ID) {
-      throw new SabirError(
-        BAD_REQUEST,
-        `${name} is not a string of 1 to ${MAX_RUN_ID} characters.`,
-      );
-    }
-  }
+  checkId('threadId', threadId);
+  checkId('runId', runId);
   if (!Array.isArray(messages)) throw new SabirError(BAD_REQUEST, 'messages is not an array.');
   const body = { ...rest, runId };
   if (resume !== undefined && resume !== null && !Array.isArray(resume)) {
@@ -83,6 +77,19 @@ export function agUiRunOf({ body: { runId, protocolVersion, tools } }: ChatPost)
     isBefore1: typeof protocolVersion !== 'string',
     tools: new Set(names),
   };
+}
+
+/** The run that a GET continues, where its address names one. A client that says no version is older than 1.0, as in a POST. */
+export function agUiRunIn({ searchParams }: URL): AgUiSaid | undefined {
+  const runId = searchParams.get('runId');
+  if (runId === null) return undefined;
+  checkId('runId', runId);
+  return { runId, isBefore1: !searchParams.has('protocolVersion'), tools: new Set() };
+}
+
+function checkId(name: string, id: unknown): void {
+  if (typeof id === 'string' && id !== '' && id.length <= MAX_RUN_ID) return;
+  throw new SabirError(BAD_REQUEST, `${name} is not a string of 1 to ${MAX_RUN_ID} characters.`);
 }
 
 /** All interrupts of a run have the same cursor: where the run was interrupted. */

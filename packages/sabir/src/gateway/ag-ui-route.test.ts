@@ -108,6 +108,40 @@ describe('a run of AG-UI', () => {
     expect(over.status).toBe(204);
   });
 
+  it.each([
+    ['1.0', '&protocolVersion=1.0', { type: 'cancelled' }],
+    ['before 1.0', '', undefined],
+  ])(
+    'is continued as the run that its address names, of a client %s',
+    async (_, version, outcome) => {
+      const agents = createAgent();
+      const { carl } = await connectAgUi(agents.upstream);
+      const path = '/api/sessions/s1/ag-ui';
+      const whole = openSse(await carl.send('POST', path, {}, runInput()));
+      (await agents.run()).delta('Half of');
+      await whole.until(() => whole.raw().includes('Half of'));
+      const { id = '' } = whole.frames.at(-1) ?? {};
+      const init = { query: `wire=ag-ui&runId=r1${version}`, headers: { 'last-event-id': id } };
+      const routes = [path, '/api/sessions/s1/chat'];
+      const rests = await Promise.all(
+        routes.map(async (route) => openSse(await carl.send('GET', `${route}/c1/stream`, init))),
+      );
+      await carl.send('POST', `${path}/c1/stop`);
+      for (const rest of rests) {
+        await rest.ended;
+        const last = eventsIn(rest.raw()).at(-1) as { runId?: string; outcome?: unknown };
+        expect([last.runId, last.outcome]).toEqual(['r1', outcome]);
+      }
+    },
+  );
+
+  it('is not continued under a run id that no run can have', async () => {
+    const { carl } = await connectAgUi(echo);
+    const stream = '/api/sessions/s1/ag-ui/c1/stream';
+    const response = await carl.send('GET', stream, { query: 'runId=' });
+    expect(await refusal(response)).toMatchObject({ status: 400 });
+  });
+
   it('that has failed has nothing behind its RUN_ERROR', async () => {
     const { carl } = await connectAgUi(
       asUpstream(async function* (): AsyncGenerator<Chunk> {

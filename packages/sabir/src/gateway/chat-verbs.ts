@@ -11,6 +11,7 @@ import { hasEventsAfter } from '../wires/has-events-after.ts';
 import { mayStop } from './access.ts';
 import { acknowledgement } from './acknowledgement.ts';
 import type { Admission } from './admission.ts';
+import { agUiRunIn } from './ag-ui-post.ts';
 import { toAnswer } from './answer-question.ts';
 import { isAskedBefore } from './asked-before.ts';
 import { type AnsweringPost, createChatAnswers, type Given } from './chat-answers.ts';
@@ -290,8 +291,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
 
   async function resume(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
     const wire = wireOf(visit, route.wire);
+    const agUi = wire === 'ag-ui' && agUiRunIn(visit.url);
     const place = await route.enter(visit, chatId, 'viewer');
-    return withSeat({ visit, place, wire }, findAndShow);
+    return withSeat({ visit, place: agUi ? { ...place, agUi } : place, wire }, findAndShow);
   }
 
   async function follow(route: ChatRoute, chatId: string, visit: Visit): Promise<Response> {
