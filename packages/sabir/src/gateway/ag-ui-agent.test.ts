@@ -193,7 +193,7 @@ describe('HttpAgent of AG-UI on a gateway', () => {
     await agent.runAgent();
     const [interrupt] = agent.pendingInterrupts;
     expect(interrupt).toMatchObject({
-      reason: 'question',
+      reason: 'input_required',
       message: 'Which port?',
       responseSchema: { type: 'string', enum: ['Genoa', 'Tunis'] },
       metadata: { questionId },
@@ -215,8 +215,8 @@ describe('HttpAgent of AG-UI on a gateway', () => {
     const { agent } = await connectAgUi(upstream);
     await agent.runAgent();
     expect(agent.pendingInterrupts).toMatchObject([
-      { reason: 'tool_approval', toolCallId: 'call-a' },
-      { reason: 'tool_approval', toolCallId: 'call-b' },
+      { reason: 'tool_call', toolCallId: 'call-a' },
+      { reason: 'tool_call', toolCallId: 'call-b' },
     ]);
     const [a, b] = agent.pendingInterrupts.map(({ id }) => id) as [string, string];
     await agent.runAgent({

@@ -85,11 +85,12 @@ function toInterrupt(
   const { text, expiresAt, options } = data;
   const toolCallId = isClientTool ? questionId : data.toolCallId;
   const isOfCall = typeof toolCallId === 'string';
-  const approval = isOfCall ? 'tool_approval' : 'question';
+  // AG-UI's names: its clients show an approval for `tool_call`. It has none for a tool that the client runs.
+  const reason = isOfCall ? 'tool_call' : 'input_required';
   const choices = Array.isArray(options) && { enum: options };
   return {
     id: `${turnId}:${cursor}@${questionId}`,
-    reason: isClientTool ? 'tool_output' : approval,
+    reason: isClientTool ? 'tool_output' : reason,
     ...(typeof text === 'string' && { message: text }),
     ...(isOfCall && { toolCallId }),
     ...(choices && { responseSchema: { type: 'string', ...choices } }),
