@@ -1,3 +1,4 @@
+import type { Chunk } from '../core/chunks.ts';
 import type { Loose } from '../core/loose.ts';
 import type { LoggedChunk, TurnInfo } from '../turns/log.ts';
 import { hasExpired, questionOf } from '../turns/question.ts';
@@ -27,14 +28,16 @@ export function createInterrupts(
   // Knows what is open: chunks that neither open nor close anything are not shown to it.
   const toEvents = agUiEncoderOf(turn, run);
   const open = new Map<string, Open>();
-  const toolNames = new Map<string, string>();
+  /** The names of the tools whose calls have no result. */
+  const calls = new Map<string, string>();
   let pausedAt = 0;
 
   function see({ seq, chunk }: LoggedChunk): void {
     if (chunk.type === 'finish') open.clear();
     if (chunk.type === 'tool-input-start' || chunk.type === 'tool-input-available') {
-      toolNames.set(chunk.toolCallId, chunk.toolName);
+      calls.set(chunk.toolCallId, chunk.toolName);
     }
+    calls.delete(callWithResult(chunk) ?? '');
     const question = questionOf(chunk);
     if (!question) return;
     const { questionId, status, isClientTool = false } = question;
@@ -45,7 +48,7 @@ export function createInterrupts(
   }
 
   const isOwnTool = (callId: string, { isClientTool }: Open) =>
-    isClientTool && tools.has(toolNames.get(callId));
+    isClientTool && tools.has(calls.get(callId));
 
   return {
     opening: answered && encodeRunStarted(turn, run, after),
@@ -66,14 +69,24 @@ export function createInterrupts(
     },
     end() {
       const waiting = [...open];
+      const callIds = waiting.filter((one) => isOwnTool(...one)).map(([callId]) => callId);
+      // assistant-ui before 0.0.58 runs on only if the outcome is left out: so where a client finds the same calls in the run, none is named.
+      const areAllInRun = !answered && callIds.length === calls.size;
       return encodeInterrupts(turn, toEvents, {
         interrupts: waiting
           .filter((one) => !isOwnTool(...one))
           .map(([questionId, asked]) => toInterrupt(turn, pausedAt, questionId, asked)),
-        callIds: waiting.filter((one) => isOwnTool(...one)).map(([callId]) => callId),
+        callIds: areAllInRun ? [] : callIds,
       });
     },
   };
+}
+
+/** The call that a chunk gives its result, if it does. */
+function callWithResult(chunk: Chunk): string | undefined {
+  const isOutput = chunk.type === 'tool-output-available' && chunk.preliminary !== true;
+  const isEnd = chunk.type === 'tool-output-error' || chunk.type === 'tool-output-denied';
+  return isOutput || isEnd ? chunk.toolCallId : undefined;
 }
 
 function toInterrupt(

@@ -37,7 +37,7 @@ export type AgUiEncoder = {
   end(why?: { code: string; userMessage: string }): AgUiEvent[];
   /** Ends the run because it waits for a person; another run continues the message. */
   interrupt(interrupts: AgUiInterrupt[]): AgUiEvent[];
-  /** Ends the run because the client is to run these calls; another run, with their results, continues the message. */
+  /** Ends the run because the client is to run calls; another run, with their results, continues the message. It names the calls, if any are given. */
   awaitTools(toolCallIds: string[]): AgUiEvent[];
   /** Opens again what is open, for a run that continues the message of an interrupted one. Changes nothing. */
   reopen(): AgUiEvent[];
@@ -360,9 +360,11 @@ function createEncoder(options: EncodeAgUiOptions, state: EncoderState): AgUiEnc
       return events;
     },
     interrupt: (interrupts: AgUiInterrupt[]) => wait({ type: 'interrupt', interrupts }),
-    // Clients before 1.0 look at their calls themselves.
     awaitTools: (pendingToolCallIds: string[]) =>
-      wait(options.isBefore1 ? undefined : { type: 'success', pendingToolCallIds }),
+      // Without names, a client looks at the calls of the run; one before 1.0 always does.
+      pendingToolCallIds.length > 0 && !options.isBefore1
+        ? wait({ type: 'success', pendingToolCallIds })
+        : wait(undefined),
     reopen(): AgUiEvent[] {
       events = [];
       if (state.isInStep) say({ type: 'STEP_STARTED', stepName: `step-${state.steps}` });
