@@ -6,7 +6,7 @@ import type { AgUiInterrupt } from '../wires/ag-ui/events.ts';
 import {
   type AgUiRun,
   agUiEncoderOf,
-  encodeInterrupts,
+  encodePausedRun,
   encodeRunStarted,
 } from '../wires/ag-ui/frames.ts';
 import type { Pausing, PausingOptions } from './pausing.ts';
@@ -37,7 +37,8 @@ export function createInterrupts(
     if (chunk.type === 'tool-input-start' || chunk.type === 'tool-input-available') {
       calls.set(chunk.toolCallId, chunk.toolName);
     }
-    calls.delete(callWithResult(chunk) ?? '');
+    const settled = callWithResult(chunk);
+    if (settled !== undefined) calls.delete(settled);
     const question = questionOf(chunk);
     if (!question) return;
     const { questionId, status, isClientTool = false } = question;
@@ -69,15 +70,19 @@ export function createInterrupts(
     },
     end() {
       const waiting = [...open];
-      const callIds = waiting.filter((one) => isOwnTool(...one)).map(([callId]) => callId);
-      // assistant-ui before 0.0.58 runs on only if the outcome is left out: so where a client finds the same calls in the run, none is named.
-      const areAllInRun = !answered && callIds.length === calls.size;
-      return encodeInterrupts(turn, toEvents, {
-        interrupts: waiting
-          .filter((one) => !isOwnTool(...one))
-          .map(([questionId, asked]) => toInterrupt(turn, pausedAt, questionId, asked)),
-        callIds: areAllInRun ? [] : callIds,
-      });
+      const own = waiting.filter((one) => isOwnTool(...one));
+      if (own.length < waiting.length) {
+        const interrupts = waiting
+          .filter((one) => !own.includes(one))
+          .map(([questionId, asked]) => toInterrupt(turn, pausedAt, questionId, asked));
+        return encodePausedRun(turn, toEvents, { type: 'interrupt', interrupts });
+      }
+      // assistant-ui before 0.0.58 goes on only if the outcome is left out, and clients before AG-UI 1.0 do not know the names of
+      // calls. Without names, a client takes all calls of the run that have no result.
+      const isUnnamed = run.isBefore1 || (!answered && own.length === calls.size);
+      const pendingToolCallIds = own.map(([callId]) => callId);
+      const outcome = { type: 'success', pendingToolCallIds } as const;
+      return encodePausedRun(turn, toEvents, isUnnamed ? undefined : outcome);
     },
   };
 }

@@ -89,7 +89,7 @@ describe('chunks as AG-UI events', () => {
         if (before.some(({ type }) => type === 'RUN_ERROR')) return;
         const interrupts = [{ id: 'q', reason: 'question' }];
         expect(
-          await problemIn([...before, ...encode.fork().interrupt(interrupts)]),
+          await problemIn([...before, ...encode.fork().pause({ type: 'interrupt', interrupts })]),
         ).toBeUndefined();
         const rest = [...encode.reopen(), ...chunks.slice(cut.length).flatMap(encode)];
         const start = cut.length > 0 ? [START as AgUiEvent] : [];

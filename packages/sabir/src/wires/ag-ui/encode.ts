@@ -5,7 +5,7 @@ import { isObject, type Loose } from '../../core/loose.ts';
 import { mergeMetadata } from '../../core/merge-metadata.ts';
 import { createState, type EncoderState, forkState, type OpenCall } from './encoder-state.ts';
 import { isSameJson, metadataOf, toJson, toText, usageOf } from './event-fields.ts';
-import { AG_UI_VERSION, type AgUiEvent, type AgUiInterrupt, type AgUiOutcome } from './events.ts';
+import { AG_UI_VERSION, type AgUiEvent, type AgUiOutcome } from './events.ts';
 
 export type EncodeAgUiOptions = {
   /** The conversation, as the client names it. */
@@ -35,10 +35,8 @@ export type AgUiEncoder = {
   (chunk: Chunk): AgUiEvent[];
   /** Ends the run with an error, unless it has ended. By default: the source is gone for good. */
   end(why?: { code: string; userMessage: string }): AgUiEvent[];
-  /** Ends the run because it waits for a person; another run continues the message. */
-  interrupt(interrupts: AgUiInterrupt[]): AgUiEvent[];
-  /** Ends the run because the client is to run calls; another run, with their results, continues the message. It names the calls, if any are given. */
-  awaitTools(toolCallIds: string[]): AgUiEvent[];
+  /** Ends the run because it waits for its client: for answers, or for the results of tools. Another run continues the message. */
+  pause(outcome?: AgUiOutcome): AgUiEvent[];
   /** Opens again what is open, for a run that continues the message of an interrupted one. Changes nothing. */
   reopen(): AgUiEvent[];
   /** Another one in the same state: from here on each goes its own way. */
@@ -250,14 +248,6 @@ function createEncoder(options: EncodeAgUiOptions, state: EncoderState): AgUiEnc
     state.isEnded = true;
   }
 
-  function wait(outcome: AgUiOutcome | undefined): AgUiEvent[] {
-    events = [];
-    closeAll();
-    say({ type: 'RUN_FINISHED', threadId, runId, ...(outcome && { outcome }) });
-    state.isEnded = true;
-    return events;
-  }
-
   function write(chunk: Loose & { type: string }): void {
     const { type, id, toolCallId, ...more } = chunk;
     switch (type) {
@@ -359,12 +349,13 @@ function createEncoder(options: EncodeAgUiOptions, state: EncoderState): AgUiEnc
       if (!state.isEnded) fail(why.userMessage, why.code);
       return events;
     },
-    interrupt: (interrupts: AgUiInterrupt[]) => wait({ type: 'interrupt', interrupts }),
-    awaitTools: (pendingToolCallIds: string[]) =>
-      // Without names, a client looks at the calls of the run; one before 1.0 always does.
-      pendingToolCallIds.length > 0 && !options.isBefore1
-        ? wait({ type: 'success', pendingToolCallIds })
-        : wait(undefined),
+    pause(outcome?: AgUiOutcome): AgUiEvent[] {
+      events = [];
+      closeAll();
+      say({ type: 'RUN_FINISHED', threadId, runId, ...(outcome && { outcome }) });
+      state.isEnded = true;
+      return events;
+    },
     reopen(): AgUiEvent[] {
       events = [];
       if (state.isInStep) say({ type: 'STEP_STARTED', stepName: `step-${state.steps}` });

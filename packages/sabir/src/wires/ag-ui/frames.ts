@@ -3,7 +3,7 @@ import type { TurnInfo } from '../../turns/log.ts';
 import { createByteWriter } from '../byte-writer.ts';
 import type { Bytes, WireEncoder } from '../wire-encoder.ts';
 import { type AgUiEncoder, encodeAgUi, toRunStarted } from './encode.ts';
-import { type AgUiEvent, type AgUiInterrupt, toAgUiSse } from './events.ts';
+import { type AgUiEvent, type AgUiOutcome, toAgUiSse } from './events.ts';
 
 /** Shared by all encoders: nothing waits between a batch's first byte and its last. */
 const writer = createByteWriter();
@@ -80,14 +80,13 @@ export function encodeRunStarted(turn: TurnInfo, run: AgUiRun, after: number): B
 }
 
 /** What ends a run that waits for its client. `toEvents` has seen all chunks that open or close a part. */
-export function encodeInterrupts(
+export function encodePausedRun(
   turn: TurnInfo,
   toEvents: AgUiEncoder,
-  { interrupts, callIds }: { interrupts: AgUiInterrupt[]; callIds: string[] },
+  outcome: AgUiOutcome | undefined,
 ): Bytes {
   writer.drop();
-  const isInterrupted = interrupts.length > 0;
-  write(turn, isInterrupted ? toEvents.interrupt(interrupts) : toEvents.awaitTools(callIds), 0);
+  write(turn, toEvents.pause(outcome), 0);
   return writer.take();
 }
 
