@@ -14,7 +14,7 @@ import { asUpstream } from './index.ts';
 const PATH = '/api/sessions/s1/ag-ui';
 const LOCATE = { name: 'locate', description: '', parameters: {} };
 
-/** Asks the client for its position, `calls` times at once, and repeats what it heard. */
+/** Asks the client for its position, `calls` times at once, and repeats the results. */
 const locator = (calls = 1): AgentFunction =>
   async function* ({ text, toolOutput }) {
     if (text !== 'hi') {
@@ -169,6 +169,30 @@ describe('a tool that an AG-UI client runs and has named in its run', () => {
     expect(saidBy(slow.messages).text).toContain('Valletta');
   });
 
+  it('answers a turn that was kept while its process was away', async () => {
+    const store = new Map<string, { messageId: string }>();
+    const keeper = () =>
+      asUpstream({
+        name: 'keeper',
+        concurrent: true,
+        async *prompt({ chatKey, messageId, toolOutput }) {
+          store.set(chatKey, { messageId });
+          const call = { toolCallId: 'where-1', toolName: 'locate' };
+          yield { type: 'tool-input-available', ...call, input: {} };
+          yield { type: 'text-delta', delta: JSON.stringify(await toolOutput('where-1')) };
+        },
+        restore: ({ chatKey }) => store.get(chatKey),
+      });
+    const first = await connectAgUi(keeper());
+    await first.agent.runAgent({ tools: [LOCATE] });
+    await first.gateway.close();
+    const { agent } = (await connectAgUi(keeper())).as('carl', first.agent.messages as []);
+    agent.addMessage(toolMessage('where-1', 'Valletta'));
+    await agent.runAgent({ tools: [LOCATE] });
+    expect(saidBy(agent.messages).text).toBe('{"status":"done","output":"Valletta"}');
+    expect(agent.messages.filter(({ role }) => role === 'tool')).toHaveLength(1);
+  });
+
   it('is taken in a session, where a model has the tool without execute', async () => {
     const { model, calls } = AI_SDK_7.model([callTool('c', 'locate', { n: 1 }), say('Valletta!')]);
     const tools = { locate: { description: '', inputSchema: z.object({ n: z.number() }) } };
@@ -185,8 +209,8 @@ describe('a tool that an AG-UI client runs and has named in its run', () => {
     agent.addMessage(toolMessage('c', '{"port":"Valletta"}'));
     await agent.runAgent({ tools: [LOCATE] });
     expect(saidBy(agent.messages).text).toBe('Valletta!');
-    const [told] = calls[1]?.prompt.filter(({ role }) => role === 'tool') ?? [];
-    expect(JSON.stringify(told)).toContain('"value":{"port":"Valletta"}');
+    const [result] = calls[1]?.prompt.filter(({ role }) => role === 'tool') ?? [];
+    expect(JSON.stringify(result)).toContain('"value":{"port":"Valletta"}');
   });
 });
 

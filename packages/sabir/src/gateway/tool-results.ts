@@ -30,8 +30,8 @@ export function createToolResults({ restoring, turnsOf }: ToolResultsOptions) {
       if (!isBeforePrompt && !cursor) {
         const { restored } = await restoring.restoreToAnswer(place, visit);
         const isAsked = (turn: TurnInfo) => callsOf(turn, results).length > 0;
-        const told = restored && (await restoring.untilTold(restored, place, isAsked));
-        if (told?.isUnsure) throw new SabirError(UPSTREAM_UNREACHABLE);
+        const repeated = restored && (await restoring.untilTold(restored, place, isAsked));
+        if (repeated?.isUnsure) throw new SabirError(UPSTREAM_UNREACHABLE);
       }
       const asked = (await turnsOf(place)).flatMap((turn) => callsOf(turn, results));
       return asked.flatMap(({ questionId, status }) => {
