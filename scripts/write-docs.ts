@@ -67,7 +67,9 @@ function tracePage(): { page: string; missing: string[] } {
   for (const { file, title } of taggedTitles()) {
     for (const [, tag = ''] of title.matchAll(TAG)) {
       if (!Object.hasOwn(REQUIREMENTS, tag)) throw new Error(`${file}: there is no item ${tag}`);
-      const sentence = title.replaceAll(TAG, '').replaceAll(/\s+/g, ' ').trim();
+      const words = title.replaceAll(TAG, '').replaceAll(/\s+/g, ' ').trim();
+      // At the end stands only why a test was skipped.
+      const sentence = words.replace(/\s*\$\{[^}]*\}$/, '').replaceAll(/\$\{[^}]*\}/g, '…');
       proofs.set(tag, [...(proofs.get(tag) ?? []), `${sentence} (\`${file}\`)`]);
     }
   }

@@ -1,5 +1,6 @@
 import { lastAssistantMessageIsCompleteWithToolCalls } from 'ai-v7';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { startAgentOpsServer } from '../../test/agent-ops-server.ts';
 import {
   chatBody,
   createAgent,
@@ -12,6 +13,7 @@ import {
 } from '../../test/gateway-client.ts';
 import { CLIENTS, createClient, httpTransport } from '../../test/real-clients.ts';
 import type { Chunk } from '../core/chunks.ts';
+import { agentOpsUpstream } from '../sources/agent-ops/upstream.ts';
 import { type AgentPrompt, asUpstream, type ChatGatewayOptions } from './index.ts';
 
 /** An agent that says its number, and what it was asked. */
@@ -126,6 +128,35 @@ describe('a client that reports on a tool [RFC-TOOL-01]', () => {
     const names = sse.frames.map(({ event, data }) => event ?? data);
     expect([names[0], ...names.slice(-2)]).toEqual(['message-start', 'message-finish', '[DONE]']);
     expect(turns).toEqual([]);
+  });
+
+  it('of an open call of Agent Ops sends nothing to the agent, and the turn goes on [RFC-TOOL-01]', async () => {
+    const rest = Promise.withResolvers<void>();
+    const server = await startAgentOpsServer({
+      dialect: 'v2',
+      script: () =>
+        async function* () {
+          const call = { callId: 'c', toolName: 'look', args: {} };
+          yield { tool: { ...call, status: 'running' } };
+          await rest.promise;
+          yield { tool: { ...call, status: 'completed', result: 'seen' } };
+          yield { say: 'Done.' };
+        },
+    });
+    onTestFinished(() => server.close());
+    const carl = createUser(createTestGateway(agentOpsUpstream({ url: server.url })), 'carl');
+    const watching = openSse(await carl.post(chatBody('look')));
+    await watching.until(() => watching.raw().includes('"toolCallId":"c"'));
+    const { messageId } = watching.chunks()[0] as { messageId: string };
+    const forged = { ...tool, state: 'output-available', output: 'forged' };
+    const messages = [said('user', 'look'), { id: messageId, role: 'assistant', parts: [forged] }];
+    const sse = openSse(await carl.post(chatBody('', { messages, messageId })));
+    await sse.ended;
+    rest.resolve();
+    await watching.ended;
+    expect(watching.raw()).toContain('"output":"seen"');
+    expect(watching.raw()).not.toContain('forged');
+    expect([server.received('prompt').length, server.received('answer').length]).toEqual([1, 0]);
   });
 
   it.each(CLIENTS)('keeps its message, and does not send for ever: $name', async ({ name }) => {
