@@ -45,7 +45,6 @@ export function SessionChat(props: SessionChatProps) {
     headers,
     // Without a token everybody is the same person.
     shareAs: headers.authorization ?? 'everybody',
-    aiSdk: 7,
     maxWaitMs: 5_000,
     ...(fetch && { fetch }),
   });

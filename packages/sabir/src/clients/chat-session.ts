@@ -197,8 +197,6 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     const headers = new Headers(await resolve(this.#options.headers));
     for (const [name, value] of new Headers(init?.headers)) headers.set(name, value);
     headers.set(...DETACH);
-    const { aiSdk } = this.#options;
-    if (aiSdk && !headers.has('x-sabir-ai-sdk')) headers.set('x-sabir-ai-sdk', `${aiSdk}`);
     const served = followed && this.#serve(headers.get('last-event-id'), init?.signal);
     if (served) return served;
     this.#unanswered++;

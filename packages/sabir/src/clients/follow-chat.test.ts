@@ -73,7 +73,9 @@ async function openPage(
   } else {
     const name = kind === 'ContractChatTransport' ? 'ai@7' : kind;
     const Transport = isContract ? ContractChatTransport : SabirChatTransport;
-    const real = await createClient(name, new Transport({ api, fetch }), { id, ...init });
+    const { aiSdk } = more;
+    const transport = new Transport({ api, fetch, ...(aiSdk && { aiSdk }) });
+    const real = await createClient(name, transport, { id, ...init });
     chat = {
       real: real.chat as never,
       getSnapshot: () => ({ messages: real.chat.messages, status: real.chat.status }),
