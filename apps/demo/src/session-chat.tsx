@@ -16,6 +16,8 @@ type SessionChatProps = {
   chatId: string;
   /** With every request; a token is one of them. */
   headers: Record<string, string>;
+  /** Names the person, whose windows share one connection. */
+  shareAs?: string;
   /** In place of the browser's own. */
   fetch?: typeof fetch;
   /** This window has been cut off on purpose. */
@@ -43,8 +45,7 @@ export function SessionChat(props: SessionChatProps) {
     api,
     id: chatId,
     headers,
-    // Without a token everybody is the same person.
-    shareAs: headers.authorization ?? 'everybody',
+    ...(props.shareAs !== undefined && { shareAs: props.shareAs }),
     maxWaitMs: 5_000,
     ...(fetch && { fetch }),
   });

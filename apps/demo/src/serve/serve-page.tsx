@@ -67,6 +67,8 @@ export function ServePage() {
             note={toServeNote}
             onRefused={({ status }) => setIsSignedOut(status === 401)}
             onTitle={(title) => rememberChat(sessionId, title)}
+            // Without a token everybody is the same person.
+            shareAs={token ?? 'everybody'}
           />
         )}
       </div>
