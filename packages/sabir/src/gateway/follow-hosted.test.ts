@@ -109,19 +109,21 @@ describe('A follower of a session', () => {
     expect(follower.controls('turn')).toHaveLength(1);
   });
 
-  it('sees only the beginning of what is long', async () => {
+  it('sees only the beginning of a long prompt, and a short one behind it whole', async () => {
     const { user, begin, follow } = start();
     const follower = await follow('carl');
     const first = await begin('one');
     const text = 'long '.repeat(20_000);
     const response = await user('cora').post(chatBody(text), DETACH);
-    await follower.until(() => follower.count('queue'));
+    const short = await user('cora').post(chatBody('short'), DETACH);
+    await follower.until(() => follower.count('queue') === 2);
     expect(follower.state()?.queue).toMatchObject([
       { isExcerpt: true, message: { parts: [{ type: 'text', text: text.slice(0, 500) }] } },
+      { message: { parts: [{ type: 'text', text: 'short' }] } },
     ]);
     first.run.end();
     expect(await follower.untilTurn(1)).toMatchObject({ message: { parts: [{ text }] } });
-    await response.body?.cancel();
+    await Promise.all([response.body?.cancel(), short.body?.cancel()]);
   });
 
   it('counts as a person who is there, once a user, until a while after the last has left', async () => {

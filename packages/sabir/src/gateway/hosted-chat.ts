@@ -1,19 +1,18 @@
 import type { UIMessage } from '../core/message.ts';
 import {
-  channelKeyOf,
+  DEFAULT_CHANNEL,
   type PromptInfo,
-  type QueuedPrompt,
   type Session,
   type SessionNotice,
   type Sessions,
   toUIMessage,
   toUserMessage,
-  userMessageIdOf,
+  waitingMessagesOf,
 } from '../sessions/index.ts';
 import type { Place } from './chat-route.ts';
 import type { Author, ChatEvents, ChatWatch } from './chat-watch.ts';
 
-/** Followers are sent the queue again and again. Past so much, only how a prompt begins. */
+/** Followers are sent the queue again and again. Of a prompt that does not fit, they get an excerpt. */
 const QUEUE_BYTES = 64_000;
 /** So many people are named. */
 const MOST_PEOPLE = 100;
@@ -21,7 +20,7 @@ const MOST_PEOPLE = 100;
 /** Watches a conversation of a session in this process. */
 export function watchHostedChat(
   sessions: Sessions,
-  { sessionId, logChat }: Pick<Place, 'sessionId' | 'logChat'>,
+  { sessionId, channel = DEFAULT_CHANNEL }: Pick<Place, 'sessionId' | 'channel'>,
   on: ChatEvents,
 ): ChatWatch {
   const { session, release } = sessions.hold(sessionId);
@@ -33,30 +32,18 @@ export function watchHostedChat(
     else on.change();
   });
 
-  function toQueued(prompt: QueuedPrompt, userId: string, isExcerpt: boolean) {
-    const { turnId, messageId, promptId, excerpt: text, authorId } = prompt;
-    const id = userMessageIdOf(prompt);
-    const excerpt: UIMessage = { id, role: 'user', parts: [{ type: 'text', text }] };
-    return {
-      turnId,
-      messageId,
-      position: session.queue.positionOf(prompt),
-      message: (isExcerpt ? undefined : messageOf(session, promptId)) ?? excerpt,
-      ...(isExcerpt && { isExcerpt: true as const }),
-      author: toAuthor(prompt),
-      isMine: authorId === userId,
-    };
-  }
-
   function queueFor(userId: string) {
-    let bytes = 0;
-    return session.queue
-      .list()
-      .filter((prompt) => channelKeyOf(prompt) === logChat)
-      .map((prompt) => {
-        bytes += prompt.bytes;
-        return toQueued(prompt, userId, bytes > QUEUE_BYTES);
-      });
+    return waitingMessagesOf(session, channel, QUEUE_BYTES).map(
+      ({ prompt, message, isExcerpt }) => ({
+        turnId: prompt.turnId,
+        messageId: prompt.messageId,
+        position: session.queue.positionOf(prompt),
+        message,
+        ...(isExcerpt && { isExcerpt: true as const }),
+        author: toAuthor(prompt),
+        isMine: prompt.authorId === userId,
+      }),
+    );
   }
 
   return {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { chatBody, eventually, openSse } from '../../test/gateway-client.ts';
 import { queueOf, startHosted } from '../../test/hosted-gateway.ts';
 import type { ClientName } from '../../test/real-clients.ts';
-import { CLIENTS, openPage } from '../../test/stock-pages.ts';
+import { CLIENTS, openPage, saysOf } from '../../test/stock-pages.ts';
 import type { UIMessage } from '../core/message.ts';
 
 const graceMs = 200;
@@ -123,5 +123,28 @@ describe('a message that waits in a session', () => {
       },
     ]);
     expect((await history(''))[1]?.metadata).toEqual({ queue: { position: 2 } });
+  });
+
+  it('takes no place from what was said: what does not fit is an excerpt', async () => {
+    const limits = { initBytes: 20_000 };
+    const { agent, carl, user } = startHosted({ sessions: { limits } });
+    const first = openSse(await carl.post(chatBody('one')));
+    const run = await agent.run();
+    run.text('The first answer.');
+    run.end();
+    await first.ended;
+    openSse(await carl.post(chatBody('two')));
+    await agent.run(1);
+    for (const text of ['x'.repeat(15_000), 'y'.repeat(15_000), 'short']) {
+      openSse(await user('cora').post(chatBody(text)));
+    }
+    const messages: UIMessage[] = await (await carl.messages()).json();
+    const [long, excerpt] = ['x'.repeat(15_000), 'y'.repeat(500)];
+    expect(saysOf(messages)).toEqual(['one', 'The first answer.', 'two', long, excerpt, 'short']);
+    expect(messages.slice(3).map(({ metadata }) => metadata)).toEqual([
+      { queue: { position: 1 } },
+      { queue: { position: 2, isExcerpt: true } },
+      { queue: { position: 3 } },
+    ]);
   });
 });

@@ -62,3 +62,4 @@ export type {
   StoredMessage,
   StoredPrompt,
 } from './storage.ts';
+export { waitingMessagesOf } from './waiting-messages.ts';

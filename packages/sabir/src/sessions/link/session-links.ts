@@ -8,9 +8,10 @@ import { systemClock } from '../clock.ts';
 import { nameOf } from '../guard.ts';
 import type { Clock, SessionSocket, SocketEvents } from '../options.ts';
 import { parseFrame } from '../parse-frame.ts';
-import { isSameChannel, sessionKeyOf, toUIMessage, toUserMessage } from '../records.ts';
+import { sessionKeyOf, toUIMessage } from '../records.ts';
 import type { Session } from '../session.ts';
 import type { PromptInfo } from '../storage.ts';
+import { waitingMessagesOf } from '../waiting-messages.ts';
 import { LINK_PROTOCOL, type LinkEvent, type LinkRequest, readLinkRequest } from './protocol.ts';
 
 /** The user that a gateway has connected for, with the role that it granted. */
@@ -289,23 +290,23 @@ class Link {
 }
 
 /**
- * What was said in a channel, without the answer that is being written. Messages that wait for their turn come last, and
- * say so in their metadata.
+ * What was said in a channel, without the answer that is being written: the latest that fits. Messages that wait for their
+ * turn come last, and say so in their metadata. They get what is left of the limit, and past it they are excerpts.
  */
-export function historyOf({ storage, limits, queue }: Session, channel: Channel): UIMessage[] {
+export function historyOf(session: Session, channel: Channel): UIMessage[] {
+  const { storage, limits, queue } = session;
   const { initMessages: limit, initBytes: maxBytes } = limits;
-  const waiting: UIMessage[] = [];
-  let bytes = 0;
-  for (const { promptId, askedAt, ...queued } of queue.list()) {
-    if (!isSameChannel(queued, channel)) continue;
-    bytes += queued.bytes;
-    const prompt = bytes <= maxBytes ? storage.prompt(promptId) : undefined;
-    if (!prompt) break;
-    const metadata = { queue: { position: queue.positionOf(prompt) } };
-    waiting.push({ ...toUIMessage(toUserMessage(prompt, askedAt)), metadata });
-  }
-  const said = storage.messages({ channel, limit, maxBytes: maxBytes - Math.min(bytes, maxBytes) });
-  return [...said.map(toUIMessage), ...waiting];
+  const said = storage.messages({ channel, limit, maxBytes }).map(toUIMessage);
+  if (queue.size === 0) return said;
+  const left = maxBytes - JSON.stringify(said).length;
+  const waiting = waitingMessagesOf(session, channel, left);
+  return [
+    ...said,
+    ...waiting.map(({ prompt, message, isExcerpt }) => {
+      const place = { position: queue.positionOf(prompt), ...(isExcerpt && { isExcerpt }) };
+      return { ...message, metadata: { queue: place } };
+    }),
+  ];
 }
 
 function parse(frame: string): unknown {
