@@ -197,6 +197,26 @@ function describeBeginning({ open, shortMs }: Suite): void {
     expect(await log.latest('elsewhere', 'b')).toBeUndefined();
   });
 
+  it('and tells which of a chat have ended and are retained, in the order they began', async () => {
+    const log = await open();
+    const [first, second, live] = [
+      await beginTurn(log),
+      await beginTurn(log),
+      await beginTurn(log),
+    ];
+    const elsewhere = await beginTurn(log, { chatId: 'other' });
+    expect(await log.ended('s', 'c')).toEqual([]);
+    for (const writer of [second, elsewhere, first]) {
+      await writer.append(WHOLE_TURN);
+      await writer.close(FINISHED);
+    }
+    const ended = await log.ended('s', 'c');
+    expect(ended.map(({ turnId }) => turnId)).toEqual([first.turnId, second.turnId]);
+    expect(ended[0]).toEqual(await log.get(first.turnId));
+    expect((await log.live('s', 'c')).map(({ turnId }) => turnId)).toEqual([live.turnId]);
+    expect(await log.ended('s', 'unknown')).toEqual([]);
+  });
+
   it('and tells which of a chat are live, the oldest first', async () => {
     const log = await open();
     if (!log.live) return;
@@ -350,6 +370,7 @@ function describeBounds({ open, shortMs }: Suite): void {
     await sleep(4 * shortMs);
     expect(await log.get(ended.turnId)).toBeUndefined();
     expect(await log.latest('s', 'other')).toBeUndefined();
+    expect(await log.ended('s', 'other')).toEqual([]);
     expect(await readAll(log, ended.turnId)).toEqual([]);
     expect(await log.get(live.turnId)).toBeDefined();
   });

@@ -390,6 +390,10 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       const found = turns.live(sessionId, chatId);
       return found.filter((turn) => isLive(turn)).map(toInfo);
     },
+    async ended(sessionId, chatId) {
+      const found = [...(turns.chatOf(sessionId, chatId)?.turns ?? [])];
+      return found.filter((turn) => !isLive(turn)).map(toInfo);
+    },
     async close() {
       if (isClosed) return;
       isClosed = true;

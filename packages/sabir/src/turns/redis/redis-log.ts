@@ -337,6 +337,12 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     return (await store.ask(() => store.send(set, 'ZRANGE', set, 0, -1, ...order))) as string[];
   }
 
+  /** The turns of one of the sets that are known. */
+  async function findAll(set: string): Promise<TurnInfo[]> {
+    const found = await Promise.all((await listed(set)).map(find));
+    return found.flatMap((known) => (known ? [known.info] : []));
+  }
+
   async function command(turnId: string, given: TurnCommand): Promise<boolean> {
     const { turn, commands } = keys.ofTurn(turnId);
     const id = createToken();
@@ -379,11 +385,11 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     },
     async live(sessionId, chatId) {
       const isWhole = chatId === undefined;
-      const ids = await listed(
-        isWhole ? keys.ofSession(sessionId) : keys.ofChat(sessionId, chatId),
-      );
-      const found = await Promise.all(ids.map(find));
-      return found.flatMap((known) => (known && !known.info.outcome ? [known.info] : []));
+      const set = isWhole ? keys.ofSession(sessionId) : keys.ofChat(sessionId, chatId);
+      return (await findAll(set)).filter(({ outcome }) => !outcome);
+    },
+    async ended(sessionId, chatId) {
+      return (await findAll(keys.ofChat(sessionId, chatId))).filter(({ outcome }) => outcome);
     },
     read(turnId, after, signal, batchBytes, isPassive) {
       const mirror = isClosed || signal.aborted ? undefined : mirrorOf(turnId);
