@@ -319,11 +319,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const isLive = latest !== undefined && !latest.outcome;
     const restored = isLive ? undefined : await restoring.restore(place, visit);
     // Whoever has seen all of one turn has not asked for another, unless it is that one again.
-    const turn = restored ?? (named ? undefined : latest);
-    if (!turn) return nothing();
-    // Also while it runs: a page that is being told is owed nothing any more.
-    const isOwed = cursor !== undefined || (await owed.take(place.user.id, turn.messageId));
-    if (turn.outcome && (!isOwed || turn.lastSeq === 0)) return nothing();
+    const found = restored ?? (named ? undefined : latest);
+    const turn = found && !cursor ? await owed.next(place, found) : found;
+    if (!turn || (turn.outcome && turn.lastSeq === 0)) return nothing();
     const waiting = turns.waitingOf(live, place).filter(({ turnId }) => turnId !== turn.turnId);
     return show({ turn, after: 0, waiting });
 

@@ -83,7 +83,7 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
   const runHook = createRunHook(timing.hookMs, metrics);
   const guard = createGuard(options, runHook);
   const admission = createAdmission(limits, timing, registry, log.limits);
-  const owed = createOwedReplays(log.notes);
+  const owed = createOwedReplays(log);
   const viewers = createViewers(timing.disconnectGraceMs, stopUnwatched);
   const turns = createGatewayTurns({
     ...options,

@@ -1,7 +1,10 @@
-import type { SharedNotes } from '../turns/log.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
+import type { Place } from './chat-route.ts';
 
 /** How long a page may take between asking for the history and for the running answer. */
 const OWED_MS = 60_000;
+/** How long after the history a page may ask for the answer to a prompt that waits: those in front of it come first. */
+const WAITING_MS = 3_600_000;
 const MAX_PLANNED = 10_000;
 /** A debt is for one of a history's last answers. */
 const MAX_SETTLED = 20;
@@ -13,14 +16,25 @@ export type OwedReplays = ReturnType<typeof createOwedReplays>;
  * in between, the resume finds nothing running: then the page is owed the whole turn all the same.
  * Gateways that share a log share their debts, since a page may come to any of them.
  */
-export function createOwedReplays(notes: SharedNotes) {
+export function createOwedReplays(log: Pick<TurnLog, 'notes' | 'ended'>) {
+  const { notes } = log;
   /** What a turn's message was to be called, by what its source has called it. */
   const planned = new Map<string, string>();
   const nameOf = (userId: string, messageId: string) => JSON.stringify([userId, messageId]);
+
+  /** `messageId` is what it was to be called when the turn began: the one that all gateways know. */
+  function owe(userId: string, messageId: string, isWaiting = false): Promise<void> {
+    return notes.add(nameOf(userId, messageId), isWaiting ? WAITING_MS : OWED_MS);
+  }
+
+  /** Pays one of them, if there is one to pay. */
+  function take(userId: string, messageId: string): Promise<boolean> {
+    return notes.take(nameOf(userId, messageId));
+  }
+
   return {
-    /** `messageId` is what it was to be called when the turn began: the one that all gateways know. */
-    owe: (userId: string, messageId: string): Promise<void> =>
-      notes.add(nameOf(userId, messageId), OWED_MS),
+    owe,
+    take,
     /** The id of the answer is certain when its turn has ended: a source may name one late. */
     name(messageId: string, named: string): void {
       if (named === messageId) return;
@@ -36,8 +50,21 @@ export function createOwedReplays(notes: SharedNotes) {
       notes.clear(
         messageIds.slice(-MAX_SETTLED).map((id) => nameOf(userId, planned.get(id) ?? id)),
       ),
-    /** Pays one of them, if there is one to pay. */
-    take: (userId: string, messageId: string): Promise<boolean> =>
-      notes.take(nameOf(userId, messageId)),
+    /**
+     * The turn that a resume without a cursor shows: the oldest that the page's history left out, else the `latest` while it
+     * runs. Several prompts that waited may have been answered since the page was last sent an answer.
+     */
+    async next({ user, logSession, logChat }: Place, latest: TurnInfo) {
+      // Also while it runs: a page is not sent the same answer twice.
+      const isOwed = await take(user.id, latest.messageId);
+      if (!isOwed && !latest.outcome) return latest;
+      for (const turn of await log.ended(logSession, logChat)) {
+        if (turn.turnId === latest.turnId || turn.lastSeq === 0) continue;
+        if (!(await take(user.id, turn.messageId))) continue;
+        if (isOwed) await owe(user.id, latest.messageId);
+        return turn;
+      }
+      return isOwed ? latest : undefined;
+    },
   };
 }

@@ -119,7 +119,11 @@ export function createSessionReads(options: SessionReadsOptions) {
           user.id,
           shown.map(({ id }) => id),
         );
-        for (const messageId of [...running, ...unbegun]) await owed.owe(user.id, messageId);
+        const queued = elsewhere.filter(({ status }) => status === 'queued');
+        const waiting = new Set([...unbegun, ...queued.map(({ messageId }) => messageId)]);
+        for (const messageId of new Set([...running, ...waiting])) {
+          await owed.owe(user.id, messageId, waiting.has(messageId));
+        }
       });
       return shown;
     });

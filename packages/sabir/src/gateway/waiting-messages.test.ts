@@ -83,6 +83,39 @@ describe.each(RESUMING)(
   },
 );
 
+describe('a page that resumes when two messages that waited have been answered', () => {
+  it.each(RESUMING)(
+    'shows one answer a resume, the oldest first: stock $name',
+    async ({ name }) => {
+      const { agent, carl, gateway, finished } = startHosted();
+      const first = openSse(await carl.post(chatBody('one')));
+      (await agent.run()).text('First.');
+      await first.until(() => first.text());
+      await carl.post(chatBody('two'));
+      await carl.post(chatBody('three'));
+      const page = await openPage(name, gateway);
+      const resumed = page.chat.resumeStream();
+      await eventually(() => page.shown().at(-1) === 'First.', 'the answer that runs');
+      (await agent.run()).end();
+      const second = await agent.run(1);
+      second.text('Second.');
+      second.end();
+      const third = await agent.run(2);
+      third.text('Third.');
+      await resumed;
+      const said = ['one', 'two', 'three', 'First.', 'Second.', 'Third.'];
+      await page.chat.resumeStream();
+      expect(page.shown()).toEqual(said.slice(0, 5));
+      third.end();
+      await eventually(() => finished.length === 3, 'the third answer');
+      await page.chat.resumeStream();
+      expect(page.shown()).toEqual(said);
+      await page.chat.resumeStream();
+      expect(page.shown()).toEqual(said);
+    },
+  );
+});
+
 describe('a message that waits in a session', () => {
   it('is withdrawn when the page that came back for it has left as well', async () => {
     const { carl, session, run } = await startReloading();
