@@ -138,6 +138,7 @@ export function createGatewayTurns(options: GatewayTurnsOptions) {
     async close(): Promise<void> {
       stopAdopting();
       await runner.close();
+      inSessions?.close();
     },
   };
 }

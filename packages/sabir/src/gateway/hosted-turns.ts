@@ -14,6 +14,7 @@ import {
   type Sessions,
   sessionKeyOf,
   toUIMessage,
+  toUserMessage,
   userMessageIdOf,
 } from '../sessions/index.ts';
 import type { TurnInfo } from '../turns/log.ts';
@@ -26,6 +27,12 @@ import type { TurnRunner, TurnRunnerOptions } from './turn-runner.ts';
 
 type HostedEnd = { outcome: TurnOutcome; message: UIMessage; usage?: Usage };
 
+/** How a turn was asked for. After a restart, only what the session has stored is known. */
+type Asked = Pick<Place, 'chatId' | 'user'> & {
+  requestId?: string;
+  userMessage?: UIMessage | undefined;
+};
+
 /** A turn that was asked for here and has not ended. */
 type OpenTurn = { session: Session; prompt: PromptInfo; place: Place };
 
@@ -34,6 +41,7 @@ export type HostedTurns = TurnHost & {
   withdrawUnwatched(turnId: string): boolean;
   /** Whether people on sockets of the session see its turns. */
   isWatched(turn: TurnInfo): boolean;
+  close(): void;
 };
 
 /**
@@ -50,6 +58,13 @@ export function createHostedTurns(
   const { log } = sessions;
   /** By turn id. */
   const open = new Map<string, OpenTurn>();
+  const stopListening = sessions.onRecoveredEnd((ended, session) => {
+    const { prompt } = ended;
+    const { chatId, authorId: id, authorName: name } = prompt;
+    if (chatId === undefined) return;
+    const user = { id, ...(name !== undefined && { name }) };
+    runner.awaitAtClose(finish(session, prompt, ended, { chatId, user }));
+  });
 
   async function withSession<T>(
     { sessionId }: Pick<Place, 'sessionId'>,
@@ -102,6 +117,7 @@ export function createHostedTurns(
       trigger,
       ...(replaces !== undefined && { replaces }),
       ...(userMessage?.id && { userMessageId: userMessage.id }),
+      chatId: place.chatId,
       ...(traceparent && { traceparent }),
     };
     const mayReplace = trigger === 'regenerate-message' || replaces !== undefined;
@@ -148,24 +164,42 @@ export function createHostedTurns(
     const isWithdrawn = ended === 'withdrawn';
     account.end(isWithdrawn ? { status: 'stopped', reason: ended } : ended.outcome);
     options.onTurnEnd(turnId, messageId, messageId);
-    if (isWithdrawn || !options.onFinish) return;
+    if (!isWithdrawn)
+      await finish(session, prompt, ended, { requestId, chatId, user, userMessage });
+  }
+
+  /** Calls `onFinish`. */
+  async function finish(
+    session: Session,
+    prompt: PromptInfo,
+    { outcome, message, usage }: HostedEnd,
+    { requestId, chatId, user, userMessage }: Asked,
+  ): Promise<void> {
     const { onFinish } = options;
+    if (!onFinish) return;
+    const ids = { sessionId: session.sessionId, chatId, turnId: prompt.turnId };
     try {
-      const told = toFinished(session, prompt, userMessage);
-      const hook = (async () => onFinish({ ...ended, ...told, sessionId, chatId, turnId, user }))();
+      const asked = toFinished(session, prompt, userMessage);
+      const ended = { outcome, message, ...(usage && { usage }) };
+      const hook = (async () => onFinish({ ...ended, ...asked, ...ids, user }))();
       await within(timing.hookMs, hook, () => metrics.hookTimeouts.add({ hook: 'onFinish' }));
     } catch (error) {
-      logger?.error?.('onFinish failed', { ...ids, error: withoutContent(error) });
+      const details = { ...(requestId !== undefined && { requestId }), ...ids };
+      logger?.error?.('onFinish failed', { ...details, error: withoutContent(error) });
     }
   }
 
-  /** What was asked, for `onFinish`. Of a regenerate it is what the session has: the client may have sent other words. */
+  /**
+   * What was asked, for `onFinish`. It is what the session has for a regenerate, where the client may have sent other words,
+   * and after a restart.
+   */
   function toFinished({ storage }: Session, prompt: PromptInfo, sent: UIMessage | undefined) {
     const { trigger = 'submit-message', replaces } = prompt;
-    const id = userMessageIdOf(prompt);
     const isAgain = trigger === 'regenerate-message';
-    const stored = isAgain ? storage.message(id) : undefined;
-    const message = stored ? toUIMessage(stored) : sent && { ...sent, id };
+    const stored = isAgain || !sent ? storage.prompt(prompt.promptId) : undefined;
+    const message = stored
+      ? toUIMessage(toUserMessage(stored, stored.askedAt))
+      : sent && { ...sent, id: userMessageIdOf(prompt) };
     return {
       trigger,
       ...(message && { userMessage: message }),
@@ -301,6 +335,7 @@ export function createHostedTurns(
           release();
         });
     },
+    close: stopListening,
     watch: (place, on) => watchHostedChat(sessions, place, on),
     async lease({ sessionId }) {
       const { session, release } = sessions.hold(sessionId);

@@ -260,7 +260,8 @@ export interface ChatGatewayOptions {
   /**
    * Runs once per turn, after its end, with the user's message and the answer: the place to store them. Two people's
    * chats on a route of the contract may have the same id; `user` tells them apart. Not for a restored turn that has
-   * ended before it told anything: its message is stored already.
+   * ended before it told anything: its message is stored already. With `sessions`, also for turns that were asked for here
+   * before a restart.
    */
   onFinish?(turn: FinishedTurn): unknown;
   /**

@@ -23,7 +23,7 @@ const LONGEST_ID = 512;
 /** The prompt that a request asks for, with ids that no other message of the session has. */
 export function toNewPrompt(given: NewPrompt): StoredPrompt {
   const { storage, request, channel, user, replacement, askedAt } = given;
-  const { promptId, turnId, body = {}, traceparent, trigger } = request;
+  const { promptId, turnId, body = {}, chatId, traceparent, trigger } = request;
   const { asked, replaces } = replacement ?? {};
   const replaced = new Set(replacement?.messages.map(({ id }) => id));
   const open = new Set(storage.openPrompts().map(userMessageIdOf));
@@ -61,6 +61,7 @@ export function toNewPrompt(given: NewPrompt): StoredPrompt {
     text,
     attachments,
     body,
+    ...(chatId !== undefined && { chatId }),
     ...(traceparent !== undefined && { traceparent }),
     authorId: user.id,
     ...(typeof user.name === 'string' && { authorName: user.name }),

@@ -70,6 +70,8 @@ export type PromptRequest = Partial<Channel> &
     text: string;
     attachments?: Attachment[];
     body?: Record<string, unknown>;
+    /** See `PromptInfo`. */
+    chatId?: string;
     traceparent?: string;
     /** What the request takes, for the limits. */
     bytes: number;

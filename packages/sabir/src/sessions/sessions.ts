@@ -39,6 +39,9 @@ export type SessionsOptions = {
   logger?: Logger;
 };
 
+type Ended = Extract<SessionNotice, { type: 'ended' }>;
+type EndListener = (ended: Ended, session: Session) => void;
+
 /** A session in memory, and how many use it. */
 type Entry = { readonly session: Session; users: number; linger?: Timer };
 
@@ -67,6 +70,7 @@ export function createSessions(options: SessionsOptions) {
   const { store } = watched;
   const { log = options.store.log } = options;
   const otherAdopters = new Set<(orphan: OrphanedTurn) => Promise<boolean>>();
+  const endListeners = new Set<EndListener>();
   let stopAdopting: (() => void) | undefined;
   let isClosing = false;
   let onQuiet: (() => void) | undefined;
@@ -75,9 +79,11 @@ export function createSessions(options: SessionsOptions) {
     const known = entries.get(sessionId);
     if (known) return known;
     const { agent, clock, errorText } = options;
+    const storage = store.open(sessionId);
+    const recovered = new Set(storage.openPrompts().map(({ promptId }) => promptId));
     const session = new Session({
       sessionId,
-      storage: store.open(sessionId),
+      storage,
       log,
       timing,
       limits,
@@ -92,6 +98,10 @@ export function createSessions(options: SessionsOptions) {
     entries.set(sessionId, entry);
     session.subscribe((notice) => {
       options.onNotice?.(notice, session);
+      if (notice.type === 'ended' && recovered.delete(notice.prompt.promptId)) {
+        const [listener] = endListeners;
+        listener?.(notice, session);
+      }
       if (notice.type !== 'idle') return;
       lingerIfUnused(entry);
       if (isClosing && isQuiet()) onQuiet?.();
@@ -172,6 +182,14 @@ export function createSessions(options: SessionsOptions) {
     adoptOthers(adoptOther: (orphan: OrphanedTurn) => Promise<boolean>): () => void {
       otherAdopters.add(adoptOther);
       return () => void otherAdopters.delete(adoptOther);
+    },
+    /**
+     * Calls `listener` when a turn ends whose prompt an earlier process accepted. Of several listeners only the first is
+     * called, since `onFinish` runs once. Returns a function that ends the subscription.
+     */
+    onRecoveredEnd(listener: EndListener): () => void {
+      endListeners.add(listener);
+      return () => void endListeners.delete(listener);
     },
     /** Takes up what was under way when the process ended. Call it when agents can be reached. */
     recover(): void {

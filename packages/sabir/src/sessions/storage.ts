@@ -33,6 +33,8 @@ export type PromptInfo = Channel & {
   /** The id of the answer's message. */
   messageId: string;
   status: 'queued' | 'running' | 'ended';
+  /** The chat that it was asked in, where the gateway of this process asked: that gateway calls `onFinish`. */
+  chatId?: string;
   traceparent?: string;
   authorId: string;
   authorName?: string;
