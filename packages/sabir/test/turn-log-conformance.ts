@@ -197,6 +197,14 @@ function describeBeginning({ open, shortMs }: Suite): void {
     expect(await log.latest('elsewhere', 'b')).toBeUndefined();
   });
 
+  it('and tells who asked for it', async () => {
+    const log = await open();
+    const { turnId } = await beginTurn(log, { userId: 'carl' });
+    expect((await log.get(turnId))?.userId).toBe('carl');
+    const other = await beginTurn(log);
+    expect(await log.get(other.turnId)).not.toHaveProperty('userId');
+  });
+
   it('and tells which of a chat have ended and are retained, in the order they began', async () => {
     const log = await open();
     const [first, second, live] = [

@@ -107,6 +107,7 @@ export function createUpstreamTurns(
       chatId,
       requestId: post.requestId,
       messageId,
+      userId: user.id,
       ...(isRepeat && { isRepeat }),
       ...(origin && { origin }),
     };
@@ -161,7 +162,7 @@ export function createUpstreamTurns(
     stop: ({ turnId }, _place, reason) => log.command(turnId, { type: 'stop', reason }),
     steer: ({ turnId }, message) => log.command(turnId, message),
     isOfChat: () => true,
-    isAskedBy: () => true,
+    isAskedBy: ({ userId }, { user }) => userId === undefined || userId === user.id,
     unbegun: () => [],
     enter: () => () => undefined,
     // Its session is elsewhere: here only its turns are known.

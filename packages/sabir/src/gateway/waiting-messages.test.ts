@@ -1,6 +1,13 @@
-import { describe, expect, it } from 'vitest';
-import { chatBody, eventually, openSse } from '../../test/gateway-client.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  chatBody,
+  createTestGateway,
+  createUser,
+  eventually,
+  openSse,
+} from '../../test/gateway-client.ts';
 import { queueOf, startHosted } from '../../test/hosted-gateway.ts';
+import { createLinkRig } from '../../test/link-rig.ts';
 import type { ClientName } from '../../test/real-clients.ts';
 import { CLIENTS, openPage, saysOf } from '../../test/stock-pages.ts';
 import type { UIMessage } from '../core/message.ts';
@@ -179,5 +186,47 @@ describe('a message that waits in a session', () => {
       { queue: { position: 2, isExcerpt: true } },
       { queue: { position: 3 } },
     ]);
+  });
+});
+
+describe('a message that waits in a session elsewhere', () => {
+  /** The first of two messages is being answered, and the page has been closed. */
+  async function startLinked() {
+    const rig = await createLinkRig({ host: 'agent' });
+    const gateway = createTestGateway(rig.upstream, { timing: { disconnectGraceMs: graceMs } });
+    onTestFinished(async () => {
+      await gateway.close();
+      await rig.close();
+    });
+    const carl = createUser(gateway, 'carl');
+    const first = openSse(await carl.post(chatBody('slow')));
+    await first.until(() => first.text());
+    const second = openSse(await carl.post(chatBody('text')));
+    await second.until(() => queueOf(second.chunks()).length);
+    return { carl, olga: createUser(gateway, 'olga'), first, second };
+  }
+
+  const idsOf = async (history: Promise<Response>) =>
+    ((await (await history).json()) as UIMessage[]).map(({ id }) => id);
+
+  it('is withdrawn though another person watches the turn in front of it', async () => {
+    const { carl, olga, first, second } = await startLinked();
+    const other = openSse(await olga.resume());
+    await other.until(() => other.text());
+    expect(await idsOf(carl.messages())).toEqual(['u-slow', 'u-text']);
+    await Promise.all([first.leave(), second.leave()]);
+    await pastGrace();
+    await eventually(async () => (await idsOf(carl.messages())).length === 1, 'its withdrawal');
+    await other.leave();
+  });
+
+  it('is not withdrawn while its author has come back', async () => {
+    const { carl, first, second } = await startLinked();
+    const back = openSse(await carl.resume());
+    await back.until(() => back.text());
+    await Promise.all([first.leave(), second.leave()]);
+    await pastGrace();
+    expect(await idsOf(carl.messages())).toEqual(['u-slow', 'u-text']);
+    await back.leave();
   });
 });

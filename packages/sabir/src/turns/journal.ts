@@ -5,7 +5,7 @@ import type { TurnCommand, TurnInfo } from './log.ts';
 /** A turn as an earlier process left it. */
 export type JournaledTurn = Pick<
   TurnInfo,
-  'turnId' | 'sessionId' | 'chatId' | 'requestId' | 'messageId' | 'startedAt'
+  'turnId' | 'sessionId' | 'chatId' | 'requestId' | 'messageId' | 'userId' | 'startedAt'
 > & {
   origin: unknown;
   mark: number;

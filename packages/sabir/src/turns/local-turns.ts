@@ -180,7 +180,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
       chat = { key, turns: new Set(), latest: undefined, byRequest: new Map() };
       chats.set(key, chat);
     }
-    const { sessionId, chatId, requestId, messageId } = info;
+    const { sessionId, chatId, requestId, messageId, userId } = info;
     const turn: LocalTurn = {
       // Hard to guess: a client that knows it can ask for the turn.
       info: {
@@ -188,6 +188,7 @@ export function createLocalTurns(options: LocalTurnsOptions) {
         chatId,
         requestId,
         messageId,
+        ...(userId !== undefined && { userId }),
         startedAt: restored?.startedAt ?? now(),
         turnId: restored?.turnId ?? info.turnId ?? createTurnId(),
         lastSeq: 0,

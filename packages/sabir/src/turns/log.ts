@@ -54,6 +54,8 @@ export type BeginTurn = {
   requestId: string;
   /** The id of the message that the turn writes, unless its source names one. */
   messageId: string;
+  /** Who asked for it, where that is known. */
+  userId?: string;
   /**
    * The client says that it sends this again because nobody answered, not because somebody asked
    * again: it gets the turn that it began, whatever became of that, for as long as it is kept.

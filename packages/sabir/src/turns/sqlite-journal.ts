@@ -53,7 +53,7 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
 
   function toTurn({ turn_id, info, mark, ended }: Record<string, unknown>): JournaledTurn {
     const turnId = String(turn_id);
-    const [names, origin, startedAt] = JSON.parse(String(info)) as Info;
+    const [names, origin, startedAt, userId] = JSON.parse(String(info)) as Info;
     const [sessionId, chatId, requestId, messageId] = names;
     const appends = database.query(SQL.appends, turnId);
     const commands = database.query(SQL.commands, turnId);
@@ -63,6 +63,7 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
       chatId,
       requestId,
       messageId,
+      ...(typeof userId === 'string' && { userId }),
       startedAt,
       origin: origin ?? undefined,
       mark: Number(mark),
@@ -102,8 +103,9 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
       }
       return turns;
     },
-    begin({ turnId, sessionId, chatId, requestId, messageId, startedAt, origin }) {
-      const info: Info = [[sessionId, chatId, requestId, messageId], origin ?? null, startedAt];
+    begin({ turnId, sessionId, chatId, requestId, messageId, userId, startedAt, origin }) {
+      const names: Info[0] = [sessionId, chatId, requestId, messageId];
+      const info: Info = [names, origin ?? null, startedAt, userId ?? null];
       waiting.push([SQL.begin, turnId, JSON.stringify(info)]);
     },
     append(turnId, lastSeq, chunks, mark) {
@@ -126,4 +128,9 @@ export function createSqliteJournal(database: SqlDatabase): TurnJournal {
   };
 }
 
-type Info = [names: [string, string, string, string], origin: unknown, startedAt: number];
+type Info = [
+  names: [string, string, string, string],
+  origin: unknown,
+  startedAt: number,
+  userId?: string | null,
+];

@@ -16,7 +16,7 @@ export type Known = {
 export function readInfo(turnId: string, now: unknown, fields: unknown): Known | undefined {
   const [sessionId, chatId, requestId, messageId, started, last, lease, ended, outcome, ...more] =
     fields as (string | null)[];
-  const [progress, answered] = more;
+  const [progress, answered, userId] = more;
   if (typeof sessionId !== 'string' || typeof chatId !== 'string') return undefined;
   const endedAgo = ended ? Number(now) - Number(ended) : undefined;
   const lastSeq = Number(last);
@@ -28,6 +28,7 @@ export function readInfo(turnId: string, now: unknown, fields: unknown): Known |
       chatId,
       requestId: requestId ?? '',
       messageId: messageId ?? '',
+      ...(userId && { userId }),
       startedAt: Number(started),
       lastSeq,
       ...toldBy(createTurnProgress(progress ?? undefined), {

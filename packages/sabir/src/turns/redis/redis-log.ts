@@ -294,7 +294,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   async function begin(info: BeginTurn) {
     if (isClosed) throw new SabirError(SHUTTING_DOWN);
     await store.untilReady();
-    const { sessionId, chatId, requestId, messageId, origin, isRepeat = false } = info;
+    const { sessionId, chatId, requestId, messageId, userId = '', origin, isRepeat = false } = info;
     const { turnId = createTurnId(sessionId, chatId) } = info;
     const token = createToken();
     const own = keys.ofTurn(turnId).turn;
@@ -307,7 +307,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     let candidate = '';
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const all = [candidate ? keys.ofTurn(candidate).turn : own, own, ...place];
-      const argv = [turnId, candidate, token, ...times, ...fields, isRepeat ? 1 : 0, begun];
+      const argv = [turnId, candidate, token, ...times, ...fields, isRepeat ? 1 : 0, begun, userId];
       const run = () => store.run(BEGIN, all, argv);
       const [what, now, found] = (await store.insist(run, { ms: answerMs }).catch((error) => {
         // Nobody knows whether it was begun: nobody is to wait for it.

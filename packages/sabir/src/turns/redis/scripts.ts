@@ -12,7 +12,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 /** What is known of a turn, in this order; see `readInfo`. */
 const INFO = `redis.call('HMGET', KEYS[1], 'session', 'chat', 'request', 'message', 'started', 'last',
-  'lease', 'endedAt', 'outcome', 'progress', 'answered')`;
+  'lease', 'endedAt', 'outcome', 'progress', 'answered', 'user')`;
 
 /**
  * Whether the turn at KEYS[1] is this writer's, and its lease has not run out; what was asked for
@@ -55,7 +55,7 @@ end
 if holder and holder ~= token then return {'taken'} end
 redis.call('HSET', KEYS[2], 'session', ARGV[7], 'chat', ARGV[8], 'request', ARGV[9],
   'message', ARGV[10], 'origin', ARGV[11], 'inbox', ARGV[12], 'started', now, 'last', 0,
-  'bytes', 0, 'mark', 0, 'token', token, 'lease', now + leaseMs)
+  'bytes', 0, 'mark', 0, 'token', token, 'lease', now + leaseMs, 'user', ARGV[15])
 redis.call('PEXPIRE', KEYS[2], liveMs)
 redis.call('ZADD', KEYS[3], time[1] * 1000000 + time[2], turnId)
 redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -101)
