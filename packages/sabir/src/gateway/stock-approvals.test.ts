@@ -160,6 +160,22 @@ describe.each(NAMES)('%s', (name) => {
     expect(client.posts()).toBe(2);
   });
 
+  it('shows the denial of another stock tab when it approves afterwards', async () => {
+    const { agent, gateway, client, finished } = await setUp(name);
+    const url = await listen(gateway);
+    const other = await createApprovalClient(name, () => url, { user: 'cora' });
+    await other.chat.resumeStream();
+    await other.approve('a', false);
+    await eventually(() => finished[0], 'its end');
+    // Its response ended with the question: it still shows the buttons.
+    expect(client.tool('a')?.state).toBe('approval-requested');
+    await client.approve('a');
+    await eventually(() => client.text() && client.result().status === 'ready', 'the rest');
+    expect(agent.heard).toEqual({ a: { approved: false } });
+    expect(client.tool('a')?.state).toBe('output-denied');
+    expect(tellingOf(client.result().message)).toEqual(tellingOf(finished[0]));
+  });
+
   it('sees that it was too late', async () => {
     const { agent, client, finished } = await setUp(name, {
       question: { expiresAt: Date.now() + 60 },
