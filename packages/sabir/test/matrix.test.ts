@@ -14,7 +14,7 @@ import { startMatrix } from './matrix/run.ts';
 
 const CELLS: readonly (readonly [MatrixClientName, ...RowName[]])[] = [
   ['useChat 5', 'approve'],
-  ['useChat 7', 'visible again', 'approve after reload', 'edit then reload'],
+  ['useChat 7', 'visible again', 'two waiting', 'approve after reload', 'edit then reload'],
   ['AI Elements', 'tool'],
   ['assistant-ui', 'tool', 'second tab', 'approve', 'edit then reload'],
   ['SabirChatTransport', 'idle tab', 'drop', 'offline then online', 'reload while one waits'],

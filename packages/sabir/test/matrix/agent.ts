@@ -13,6 +13,8 @@ export const WHOLE = WORDS.join('');
 export function createMatrixAgent() {
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const counts = new Map<string, number>();
+  /** Sessions that have had their slow first answer. */
+  const begun = new Set<string>();
 
   function gateOf(sessionId: string): PromiseWithResolvers<void> {
     const gate = gates.get(sessionId) ?? Promise.withResolvers<void>();
@@ -68,6 +70,10 @@ export function createMatrixAgent() {
     name: 'matrix',
     prompt(prompt) {
       if (prompt.text === 'slow') return slow(prompt);
+      if (prompt.text === 'slow first' && !begun.has(prompt.sessionId)) {
+        begun.add(prompt.sessionId);
+        return slow(prompt);
+      }
       if (prompt.text === 'pay') return pay(prompt);
       const found = { type: 'tool-output-available', output: { hits: 3 } };
       if (prompt.text === 'tool') return tool('search', found);

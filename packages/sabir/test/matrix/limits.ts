@@ -125,12 +125,13 @@ export const LIMITS: readonly Limit[] = [
     note:
       'The client adds the answer that it resumes behind all messages, those that wait included: the answers are right, their order is right from ' +
       'the next load on. An empty answer in the history would keep the place in 5, late 6 and 7, and be shown twice by 6.0.9, which ' +
-      'a server cannot tell from late 6. 6.0.9 shows the second answer only from the next load on.',
+      'a server cannot tell from late 6. 6.0.9 shows the answers to those that waited only from the next load on.',
     cells: [
       [
         'reload while one waits',
         ['useChat 5', 'useChat 6.0.9', 'useChat 6', 'useChat 7', 'AI Elements'],
       ],
+      ['two waiting', ['useChat 6.0.9']],
     ],
     async prove(_row, alone) {
       const { page, server } = alone;

@@ -33,12 +33,17 @@ export function toMarkdown(cells: readonly Judged[]): string {
     const names = versionsOf(client).map((version) => `\`${version}\``);
     return `- ${client.name}: ${names.length > 0 ? names.join(', ') : 'this package alone'}`;
   });
+  const extras = MATRIX_CLIENTS.map((client) => `- ${client.name}: ${client.extras.join('; ')}`);
   return [
     line(header),
     line(header.map(() => '---')),
     ...rows.map(line),
     '',
     ...notes,
+    '',
+    'What each page (`packages/sabir/test/matrix/pages`) has beside the history, `resume: true` and `sendAutomaticallyWhen` of its client:',
+    '',
+    ...extras,
     '',
     'Versions:',
     '',

@@ -1,7 +1,7 @@
 /** The rows of the matrix: what a person does, and what must be on the screen then. */
 import type { Page } from 'playwright-core';
 import { FIRST_HALF, WHOLE } from './agent.ts';
-import { click, edit, sees, seesSoFar, send, setVisible } from './screen.ts';
+import { click, edit, sees, seesInAnyOrder, seesSoFar, send, setVisible } from './screen.ts';
 
 type Cell = {
   page: Page;
@@ -30,6 +30,7 @@ const SLOW = ['user: slow', `assistant: ${WHOLE}`];
 const PAID = ['user: pay', 'assistant: [pay Completed {"paid":3}] Paid.'];
 
 const TWO_QUICK = [...SLOW, 'user: two', 'assistant: Answer 1 to two.'];
+const THREE = [...TWO_QUICK, 'user: three', 'assistant: Answer 2 to three.'];
 
 /** assistant-ui does not send in mid-answer: the text stays where the person typed it. */
 async function isInComposer(page: Page): Promise<boolean> {
@@ -135,6 +136,24 @@ export const ROWS = [
     },
   },
   {
+    name: 'stop then regenerate',
+    description: 'Stop in mid-answer, which only disconnects, then Regenerate, then a reload',
+    async run({ page }) {
+      await page.goto(`${page.url()}&stop=stock`);
+      await page.waitForSelector('main');
+      await send(page, 'slow first');
+      const half = ['user: slow first', `assistant: ${FIRST_HALF}`];
+      await seesSoFar(page, half);
+      await click(page, 'Stop');
+      await sees(page, half);
+      await click(page, 'Regenerate');
+      const again = ['user: slow first', 'assistant: Answer 1 to slow first.'];
+      await sees(page, again);
+      await page.reload();
+      await sees(page, again);
+    },
+  },
+  {
     name: 'drop',
     description: 'the connection is cut in mid-answer, and the person does nothing',
     async run(cell) {
@@ -214,6 +233,33 @@ export const ROWS = [
       await sees(page, TWO_QUICK);
     },
     afterReload: TWO_QUICK,
+  },
+  {
+    name: 'two waiting',
+    description:
+      'two more prompts in mid-answer, and a reload before their turns; all three are answered',
+    async run(cell) {
+      const { page } = cell;
+      await beginSlow(cell);
+      await send(page, 'two');
+      const isHeld = await isInComposer(page);
+      if (!isHeld) {
+        await send(page, 'three');
+        await seesSoFar(page, [...SLOW_SO_FAR, 'user: two', 'user: three']);
+        await page.reload();
+        await page.waitForSelector('main');
+      }
+      cell.release();
+      if (isHeld) {
+        await sendHeld(page);
+        await sees(page, TWO_QUICK);
+        await send(page, 'three');
+      }
+      await seesInAnyOrder(page, THREE);
+      await page.reload();
+      await sees(page, THREE);
+    },
+    afterReload: THREE,
   },
   {
     name: 'approve',

@@ -68,6 +68,15 @@ export async function sees(page: Page, lines: readonly Line[], patienceMs?: numb
   await until(page, `to stay: ${lines.join(' | ')}`, isRight, 0);
 }
 
+/** The same lines, in any order. */
+export async function seesInAnyOrder(page: Page, lines: readonly string[]): Promise<void> {
+  const sorted = lines.toSorted();
+  await until(page, `in any order: ${lines.join(' | ')}`, ({ lines: shown, ...screen }) => {
+    const isIdle = !screen.isBusy && !screen.alert;
+    return isIdle && matches({ ...screen, lines: shown.toSorted() }, sorted);
+  });
+}
+
 /** The screen while an answer is coming. One that waits its turn may have an empty bubble already. */
 export function seesSoFar(page: Page, lines: readonly Line[]): Promise<void> {
   return until(page, `so far: ${lines.join(' | ')}`, (screen) => {

@@ -20,7 +20,7 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
   type UIMessage,
 } from 'ai';
-import { api, chatId, loadHistory, mount } from './chat-view.ts';
+import { api, chatId, loadHistory, mount, stopTurn } from './chat-view.ts';
 
 type Message = UIMessage<{ replaces?: string }>;
 
@@ -54,8 +54,6 @@ const toCreateMessage = <M extends UIMessage>({ role, content, sourceId }: Appen
     parts: content.filter(({ type }) => type === 'text'),
     metadata: { ...(sourceId && { replaces: sourceId }) },
   }) as unknown as CreateUIMessage<M>;
-
-const stop = () => void fetch(`${api}/${chatId}/stop`, { method: 'POST' });
 
 function labelOf({ status, result, isError, approval }: ToolCallMessagePartProps): string {
   if (approval && approval.approved === undefined) return 'Awaiting Approval';
@@ -128,7 +126,7 @@ function Chat() {
         <ThreadPrimitive.Messages components={{ UserMessage, AssistantMessage, EditComposer }} />
         <AuiIf condition={({ thread }) => thread.isRunning}>
           <p role="status">Answering…</p>
-          <ComposerPrimitive.Cancel onClick={stop}>Stop</ComposerPrimitive.Cancel>
+          <ComposerPrimitive.Cancel onClick={stopTurn}>Stop</ComposerPrimitive.Cancel>
         </AuiIf>
         <ComposerPrimitive.Root>
           <ComposerPrimitive.Input name="message" />

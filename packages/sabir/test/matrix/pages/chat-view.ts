@@ -64,6 +64,11 @@ export const chatId = params.get('chat') ?? 'main';
 export const sdk = params.get('sdk') ?? '7';
 export const api = `/api/sessions/${session}/chat`;
 
+/** Beside the client's own stop, which disconnects. With `?stop=stock` the page has only that. */
+export function stopTurn(): void {
+  if (params.get('stop') !== 'stock') void fetch(`${api}/${chatId}/stop`, { method: 'POST' });
+}
+
 /** What `useSession` gives of a room, as much as a page needs to send. */
 type Room = {
   queue: { message: object }[];

@@ -2,7 +2,7 @@
 import { Chat, useChat } from '@ai-sdk/react';
 import * as ai from 'ai';
 import { useRef, useState } from 'react';
-import { api, type ChatView, chatId, type Message, sdk } from './chat-view.ts';
+import { api, type ChatView, chatId, type Message, sdk, stopTurn } from './chat-view.ts';
 
 type Transport = ai.ChatTransport<ai.UIMessage>;
 
@@ -26,11 +26,8 @@ export function stockTransport(): Transport {
   });
 }
 
-const post = (verb: string, body?: object) =>
-  fetch(`${api}/${chatId}/${verb}`, {
-    method: 'POST',
-    ...(body && { body: JSON.stringify(body) }),
-  });
+const postAnswer = (body: object) =>
+  fetch(`${api}/${chatId}/answer`, { method: 'POST', body: JSON.stringify(body) });
 
 type ViewOptions = {
   /** A page without it follows its session, which brings the history and what runs. */
@@ -42,7 +39,7 @@ type ViewOptions = {
 
 export function useChatView(
   transport: Transport,
-  { history, stop = () => post('stop'), hasOwnChat = false }: ViewOptions,
+  { history, stop = stopTurn, hasOwnChat = false }: ViewOptions,
 ): ChatView & { chat: ReturnType<typeof useChat> } {
   // Of the messages that waited when the page was loaded, those whose answers it has not resumed yet. 6.0.9 can resume only once.
   const waiting = useRef(sdk === '6.0.9' ? 0 : (history?.filter(isWaiting).length ?? 0));
@@ -73,7 +70,7 @@ export function useChatView(
       void stop();
     },
     answer(id, approved) {
-      if (hasQuestions) void post('answer', { questionId: id, answer: approved });
+      if (hasQuestions) void postAnswer({ questionId: id, answer: approved });
       else void chat.addToolApprovalResponse({ id, approved });
     },
     hasQuestions,
