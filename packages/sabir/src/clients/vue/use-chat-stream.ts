@@ -12,7 +12,7 @@ import type { MessageLike, UIMessage } from '../../core/message.ts';
 import { type ChatState, ChatStream, type ChatStreamOptions } from '../chat-stream.ts';
 
 export type UseChatStreamOptions<M extends MessageLike = UIMessage> = ChatStreamOptions<M> & {
-  /** Resumes a running answer when the component is set up. @default false */
+  /** Resumes a running answer when the component is set up in a page; a server that renders skips it. @default false */
   resume?: boolean;
 };
 
@@ -53,7 +53,8 @@ export function useChatStream<M extends MessageLike = UIMessage>(
     };
     chat.value = opened;
     show();
-    if (given.resume) void opened.resume();
+    // A server that renders has no cookies of the user, and does not dispose the scope, which ends the request.
+    if (given.resume && globalThis.window) void opened.resume();
   }
 
   watch(
