@@ -117,5 +117,56 @@ describe.skipIf(!findChromium())(
         await page.close();
       },
     );
+
+    it.each(FRAMEWORKS)(
+      '%s: a component that closes in mid-answer and opens again shows the whole answer',
+      async (name) => {
+        const page = await browser.newPage();
+        const chat = `${name}-reopened`;
+        const answer = () => page.locator('p').last().textContent();
+        await page.goto(`${server.url}/${name}?chat=${chat}`);
+        await click(page, 'Send');
+        await say(chat, 'Half');
+        await expect.poll(answer).toBe('Half');
+        await click(page, 'Close');
+        await page.getByText('closed').waitFor();
+        await say(chat, ' and more');
+        await click(page, 'Open');
+        await expect.poll(answer).toBe('Half and more');
+        // Without a pause: the request of the closed component has not ended when the next one begins.
+        await page.evaluate(async () => {
+          const [close, open] = ['Close', 'Open'].map((text) =>
+            [...document.querySelectorAll('button')].find((one) => one.textContent === text),
+          );
+          close?.click();
+          await Promise.resolve();
+          open?.click();
+        });
+        await say(chat, ' and whole');
+        await expect.poll(answer).toBe('Half and more and whole');
+        await say(chat, undefined);
+        await expect.poll(() => status(page)).toBe('ready');
+        await page.close();
+      },
+    );
+
+    it('svelte: a component that opens after the answer has ended shows the whole answer', async () => {
+      const page = await browser.newPage();
+      const chat = 'svelte-ended';
+      await page.goto(`${server.url}/svelte?chat=${chat}`);
+      await click(page, 'Send');
+      await say(chat, 'Half');
+      await expect.poll(() => shown(page)).toEqual(['ahoy', 'Half']);
+      await click(page, 'Close');
+      await page.getByText('closed').waitFor();
+      await say(chat, ' and whole');
+      await say(chat, undefined);
+      const stream = `${server.url}/api/chat/${chat}/stream`;
+      await expect.poll(async () => (await fetch(stream)).status).toBe(204);
+      await click(page, 'Open');
+      await expect.poll(() => shown(page)).toEqual(['ahoy', 'Half and whole']);
+      await expect.poll(() => status(page)).toBe('ready');
+      await page.close();
+    });
   },
 );

@@ -53,6 +53,7 @@ if (root) {
     root.append(
       place,
       button('Close', () => setIsShown(false)),
+      button('Open', () => setIsShown(true)),
       button('Other chat', () => setId(OTHER_CHAT)),
     );
     createEffect(() => {

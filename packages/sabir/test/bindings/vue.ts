@@ -28,6 +28,7 @@ createApp({
   setup: () => () => [
     isShown.value ? h(Chat) : 'closed',
     h('button', { onClick: () => (isShown.value = false) }, 'Close'),
+    h('button', { onClick: () => (isShown.value = true) }, 'Open'),
     h('button', { onClick: () => (id.value = OTHER_CHAT) }, 'Other chat'),
   ],
 }).mount('#root');
