@@ -168,5 +168,29 @@ describe.skipIf(!findChromium())(
       await expect.poll(() => status(page)).toBe('ready');
       await page.close();
     });
+
+    it('solid: messages from the store can be given to setMessages, sendMessage and initialMessages', async () => {
+      const page = await browser.newPage();
+      const errors: string[] = [];
+      page.on('pageerror', ({ message }) => errors.push(message));
+      const chat = 'solid-returned';
+      await page.goto(`${server.url}/solid?chat=${chat}`);
+      await click(page, 'Send');
+      await say(chat, 'Hello');
+      await say(chat, undefined);
+      await expect.poll(() => status(page)).toBe('ready');
+      await click(page, 'Reverse');
+      await expect.poll(() => shown(page)).toEqual(['Hello', 'ahoy']);
+      await click(page, 'Remove question');
+      await expect.poll(() => shown(page)).toEqual(['Hello']);
+      await click(page, 'Quote');
+      await say(chat, 'Again');
+      await say(chat, undefined);
+      await expect.poll(() => shown(page)).toEqual(['Hello', 'Hello', 'Again']);
+      await click(page, 'Copy');
+      await expect.poll(() => shown(page)).toEqual(['Hello', 'Hello', 'Again']);
+      expect(errors).toEqual([]);
+      await page.close();
+    });
   },
 );

@@ -15,8 +15,8 @@ function button(name: string, onClick: () => void): HTMLButtonElement {
   return made;
 }
 
-function showChat(place: Element, chatId: string): void {
-  const [state, chat] = createChatStream({ api: '/api/chat', id: chatId });
+function showChat(place: Element, chatId: string, initialMessages?: UIMessage[]): void {
+  const [state, chat] = createChatStream({ api: '/api/chat', id: chatId, initialMessages });
   void chat.resume();
   const list = document.createElement('div');
   const status = document.createElement('output');
@@ -25,6 +25,12 @@ function showChat(place: Element, chatId: string): void {
     status,
     button('Send', () => void chat.sendMessage('ahoy')),
     button('Stop', () => void chat.abort()),
+    button('Remove question', () =>
+      chat.setMessages(state.messages.filter(({ role }) => role !== 'user')),
+    ),
+    button('Reverse', () => chat.setMessages(() => state.messages.toReversed())),
+    button('Quote', () => void chat.sendMessage({ parts: state.messages[0]?.parts })),
+    button('Copy', () => createRoot(() => showChat(place, OTHER_CHAT, state.messages.slice()))),
   );
   insert(
     list,

@@ -1,7 +1,11 @@
 import { batch, onCleanup } from 'solid-js';
-import { createStore, reconcile } from 'solid-js/store';
+import { createStore, reconcile, unwrap } from 'solid-js/store';
 import type { MessageLike, UIMessage } from '../../core/message.ts';
 import { type ChatState, ChatStream, type ChatStreamOptions } from '../chat-stream.ts';
+import { resolve } from '../http.ts';
+
+/** A copy without the store's proxies: they cannot be cloned, and the store changes what is behind them. */
+const toPlain = <T>(value: T): T => structuredClone(unwrap(value));
 
 /**
  * A chat on a server that speaks the contract, for Solid. The state is a store: a new word of an answer updates
@@ -16,6 +20,20 @@ export function createChatStream<M extends MessageLike = UIMessage>(
   options: ChatStreamOptions<M>,
 ): [state: ChatState<M>, chat: ChatStream<M>] {
   const chat = new ChatStream<M>(options);
+  const { sendMessage, setMessages } = chat;
+  Object.assign(chat, {
+    // Not the files of an input: an iterator cannot be cloned.
+    sendMessage: (input, sent) =>
+      sendMessage(
+        typeof input === 'string'
+          ? input
+          : { ...input, ...toPlain({ parts: input.parts, metadata: input.metadata }) },
+        sent,
+      ),
+    setMessages: (messages) => setMessages((list) => toPlain(resolve(messages, list))),
+  } satisfies Pick<ChatStream<M>, 'sendMessage' | 'setMessages'>);
+  // The initial messages.
+  setMessages(toPlain);
   const [state, setState] = createStore({ ...chat.getSnapshot(), messages: [] as MessageLike[] });
   let shown: M[] = [];
 
