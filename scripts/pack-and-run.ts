@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { checkDev } from './check-dev.ts';
 import { namedBlocks } from './named-blocks.ts';
 import { ROOT } from './run-command.ts';
 
@@ -88,6 +89,7 @@ async function createOnce(): Promise<void> {
   server.kill();
   const [code] = await once(server, 'exit');
   if (code !== 0) throw new Error(`The server that create-sabir made ended with ${code}.`);
+  await checkDev(made);
 }
 
 /** The command, as it is installed: it comes up, has its page, and ends when it is told to. */

@@ -20,13 +20,24 @@ async function showPage({ url }: Request): Promise<Response | undefined> {
   return bytes && new Response(bytes, { headers: { 'content-type': type } });
 }
 
+/** The error of an agent is for the developer: the page shows only this text. */
+function reportError(error: unknown): string {
+  console.error('The agent failed:', error);
+  return 'The agent failed. The terminal of the server shows the error.';
+}
+
 const server = await startSessionStack({
   port: Number(process.env.PORT ?? 3000),
   store: sqliteSessionStore({ file: 'chats.db' }),
   agent: () => agent,
   fetch: showPage,
+  logger: { warn: console.warn, error: console.error },
+  gateway: { errorText: reportError },
 });
-console.log(`Listening on http://localhost:${server.port}`);
+// In development the page is on Vite's address.
+if (process.env.NODE_ENV !== 'development') {
+  console.log(`Listening on http://localhost:${server.port}`);
+}
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => server.close().then(() => process.exit(0)));
 }
