@@ -10,6 +10,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { ask, makeFolder, runCli, startServe } from '../../test/cli-process.ts';
 import { openSocket } from '../../test/raw-http.ts';
+import { knockAt } from '../../test/socket-client.ts';
 
 const run = promisify(execFile);
 /** Nothing is kept, and no page is read from the built package. */
@@ -35,6 +36,13 @@ function knock(
   socket.on('error', () => undefined);
   onTestFinished(() => socket.terminate());
   return promise;
+}
+
+type Headers = Record<string, string>;
+
+/** What the log says about pages of other origins. */
+function linesOnPages({ stderr }: { stderr: string }): string[] {
+  return stderr.split('\n').filter((line) => line.includes('another origin'));
 }
 
 describe('the command sabir', () => {
@@ -150,10 +158,51 @@ describe('sabir serve', () => {
       await vi.waitFor(() => expect(http.heard()).toMatch(/^HTTP\/1\.1 401 /));
     }
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
-    const lines = output.stderr.split('\n').filter((line) => line.includes('another origin'));
-    expect(lines).toEqual([
+    expect(linesOnPages(output)).toEqual([
       expect.stringContaining('origin=http://evil.example flag="--cors http://evil.example"'),
     ]);
+  });
+
+  it.each([
+    ['a WebSocket of a session', (url: string, headers: Headers) => knock(url, { headers })],
+    ['a WebSocket of a chat', (url: string, headers: Headers) => knockAt(url, { headers })],
+    [
+      'a preflight',
+      async (url: string, headers: Headers) => {
+        await fetch(`${url}/api/sessions/s/chat`, { method: 'OPTIONS', headers });
+        return 403;
+      },
+    ],
+  ])('logs %s from a foreign page once, with the flag that allows it', async (_, send) => {
+    const { url, output } = await startServe(MEMORY);
+    const headers = { origin: 'http://app.example' };
+    for (const _ of [1, 2]) expect(await send(url, headers)).toBe(403);
+    expect(linesOnPages(output)).toEqual([
+      expect.stringContaining('origin=http://app.example flag="--cors http://app.example"'),
+    ]);
+  });
+
+  it.each(['null', 'chrome-extension://abc'])(
+    'advises no flag for a page with the origin %s, which --cors cannot name',
+    async (origin) => {
+      const { url, output } = await startServe(MEMORY);
+      expect((await ask(url, { headers: { origin } })).status).toBe(403);
+      expect(linesOnPages(output)).toEqual([
+        expect.stringMatching(/--cors cannot name its origin.*serve it over HTTP/),
+      ]);
+      expect(output.stderr).not.toContain('flag=');
+    },
+  );
+
+  it('logs nothing about a client with an origin and a token that it lets in', async () => {
+    const { url, output } = await startServe([...MEMORY, '--token', 'olga=secret']);
+    const headers = { origin: 'http://app.example' };
+    expect((await ask(url, { token: 'secret', headers })).status).toBe(200);
+    expect((await ask(url, { headers })).status).toBe(403);
+    expect(linesOnPages(output)).toHaveLength(1);
+    expect(output.stderr.indexOf('another origin')).toBeGreaterThan(
+      output.stderr.indexOf('turn began'),
+    );
   });
 
   it('names no model for an agent that has none', async () => {

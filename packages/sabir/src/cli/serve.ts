@@ -83,8 +83,7 @@ async function start(
   const { port, host, shutdownMs, cors: origins, isOpen, isOpenToAll } = options;
   const isForThisMachine = isOpen && !isOpenToAll;
   const { isOwner, ...access } = createAccess(options);
-  const logForeignPage = createForeignPageLog(origins, logger);
-  const cors = origins.length > 0 ? { cors: { origins } } : {};
+  const cors = { origins, onRefused: createForeignPageLog(origins, logger) };
   try {
     return await startSessionStack({
       port,
@@ -95,12 +94,11 @@ async function start(
       ...access,
       // The gateway answers for every path that has no file.
       fetch(request) {
-        logForeignPage(request);
         return (isForThisMachine ? refuseRebound(request) : undefined) ?? pages(request);
       },
       agent: agent.agentFor,
-      gateway: { ...cors, routes: { metrics: isOpen || isOwner } },
-      sessions: cors,
+      gateway: { cors, routes: { metrics: isOpen || isOwner } },
+      sessions: { cors },
     });
   } catch (error) {
     store.close();

@@ -10,7 +10,7 @@ import type { User } from '../turns/upstream.ts';
 import { contractChatOf } from './contract-chat.ts';
 import type { RunHook } from './hook-error.ts';
 import type { AdmitContext, ChatGatewayOptions } from './options.ts';
-import { isTrustedPage } from './origin.ts';
+import { isTrustedPage, reportPage } from './origin.ts';
 import type { Visit } from './visit.ts';
 
 /**
@@ -24,9 +24,9 @@ export function createGuard(
   function checkPage(request: Request): void {
     // Somebody's own `authenticate` may go by a cookie, which comes along whoever asks.
     const isSocket = request.headers.get('upgrade')?.toLowerCase() === 'websocket';
-    if ((request.method === 'POST' || isSocket) && !isTrustedPage(request, options.cors)) {
-      throw new SabirError(ORIGIN_REFUSED);
-    }
+    if (isTrustedPage(request, options.cors)) return;
+    reportPage(request, options.cors);
+    if (request.method === 'POST' || isSocket) throw new SabirError(ORIGIN_REFUSED);
   }
 
   async function identify(request: Request): Promise<User> {

@@ -5,6 +5,11 @@ export type Cors = {
   credentials?: boolean;
   /** How long a browser remembers the preflight, in seconds. Default 600. */
   maxAge?: number;
+  /**
+   * Called with the origin of a page that may not call: for each request that the server refuses, and for each
+   * whose answer the browser withholds.
+   */
+  onRefused?(origin: string): void;
 };
 
 const ALLOWED_HEADERS =

@@ -243,7 +243,10 @@ export function createChatGateway(options: ChatGatewayOptions): ChatGateway {
     const { request, url } = visit;
     const found = routeOf(url);
     if (found.length === 0) throw new SabirError(NOT_FOUND);
-    if (request.method === 'OPTIONS') return new Response(null, { status: 204 });
+    if (request.method === 'OPTIONS') {
+      guard.checkPage(request);
+      return new Response(null, { status: 204 });
+    }
     // Load balancers like to ask with HEAD; a stream cannot be asked for that way.
     const isProbe = PROBES.has(url.pathname);
     const asked = isProbe && request.method === 'HEAD' ? 'GET' : request.method;

@@ -19,6 +19,11 @@ export function isTrustedPage(request: Request, cors: Cors | undefined): boolean
   return allowsOrigin(cors, origin);
 }
 
+/** Calls `onRefused` for a request that is not from a trusted page. */
+export function reportPage({ headers }: Request, cors: Cors | undefined): void {
+  cors?.onRefused?.(headers.get('origin') ?? 'null');
+}
+
 /** Whether a page of this very server asks. */
 export function isOwnPage({ headers, url }: Request, origin: string): boolean {
   // The browser's word, which no page can change. It holds behind a proxy that renames the host.

@@ -20,7 +20,7 @@ import { toSafeLogger } from '../../core/safe-logger.ts';
 import { createTokenBucket } from '../../core/token-bucket.ts';
 import { within } from '../../core/within.ts';
 import type { Role } from '../../gateway/index.ts';
-import { isTrustedPage } from '../../gateway/origin.ts';
+import { isTrustedPage, reportPage } from '../../gateway/origin.ts';
 import { withProtocolToken } from '../../gateway/protocol-token.ts';
 import { type ClientInfo, V2Sockets } from '../../gateway/v2/sockets.ts';
 import {
@@ -174,7 +174,10 @@ export function createSessionServer(options: SessionServerOptions): SessionServe
       return gateway ? { gateway } : NOT_FOUND;
     }
     // As it came: a page can name any protocol it likes, so a token there proves nothing of it.
-    if (!isTrustedPage(request, options.cors)) return ORIGIN_REFUSED;
+    if (!isTrustedPage(request, options.cors)) {
+      reportPage(request, options.cors);
+      return ORIGIN_REFUSED;
+    }
     const user = await options.authenticate(withProtocolToken(request));
     if (!user || (user.expiresAt ?? Infinity) <= Date.now()) return NOT_SIGNED_IN;
     const role = await accessOf(user, sessionId);
