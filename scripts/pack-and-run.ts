@@ -55,6 +55,18 @@ console.log(main.innerHTML);
 process.exit(0);
 `;
 
+/** As much of React Native and Expo as the guide's snippet uses: the packages themselves are not installed. */
+const NATIVE_MODULES = `
+declare module 'expo/fetch' { export function fetch(url: string, init?: object): Promise<object>; }
+declare module 'expo-crypto' { export function getRandomValues<T>(array: T): T; }
+declare module 'react-native' {
+  export const AppState: {
+    addEventListener(type: 'change', listener: (state: string) => void): { remove(): void };
+  };
+  export function Text(props: { children: string }): import('react').ReactElement;
+}
+`;
+
 function pack(folder: string): string {
   const args = ['pack', '--json', '--pack-destination', project];
   const [{ filename }] = JSON.parse(must('npm', args, join(ROOT, folder)));
@@ -142,6 +154,7 @@ try {
   const pages = ['README.md', ...guides.map(toPage)];
   const blocks = pages.flatMap((page) => namedBlocks(readFileSync(join(ROOT, page), 'utf8')));
   for (const { name, code } of blocks) writeFileSync(join(project, 'app', name), code);
+  writeFileSync(join(project, 'app', 'native-modules.d.ts'), NATIVE_MODULES);
   writeFileSync(
     join(project, 'tsconfig.json'),
     JSON.stringify({
