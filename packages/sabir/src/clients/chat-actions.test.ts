@@ -168,29 +168,6 @@ describe('stop, leave, resume, answer', () => {
     expect(text()).toBe('Hello');
   });
 
-  it('resume right after detach replays the turn that was left from its beginning', async () => {
-    const { chat, stream, text, requests } = await start({ isNumbered: true }, { id: 'c1' });
-    const sent = chat.sendMessage('hi');
-    const { send } = await stream();
-    send({ ...META, seq: 1 }, { ...START, seq: 2 }, { ...delta('Hal'), seq: 3 });
-    await vi.waitUntil(() => text() === 'Hal');
-    const resumed = chat.resume(chat.detach());
-    await sent;
-    const next = await stream(1);
-    expect(requests[1]).toMatchObject({ method: 'GET', path: '/api/chat/c1/stream' });
-    expect(requests[1]?.headers.get('last-event-id')).toBe('turn-1:0');
-    next.send(
-      { ...META, seq: 1 },
-      { ...START, seq: 2 },
-      { ...delta('Half and whole'), seq: 4 },
-      { ...END, seq: 5 },
-      { ...DONE, seq: 6 },
-    );
-    await resumed;
-    expect(text()).toBe('Half and whole');
-    expect(chat.detach()).toBeUndefined();
-  });
-
   it('resume does nothing where nothing runs', async () => {
     const onFinish = vi.fn();
     const { chat, state, shown } = await start(

@@ -97,8 +97,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
   declare readonly sendMessage: (input: UserInput<M>, call?: ChatCall) => Promise<void>;
   /** Another answer to the last message, or in place of the one given. */
   declare readonly regenerate: (which?: { messageId?: string }, call?: ChatCall) => Promise<void>;
-  /** Takes up the chat's running answer, from its beginning: after a reload. With what `detach` returned, the one left then. */
-  declare readonly resume: (left?: ChatCall) => Promise<void>;
+  /** Takes up the chat's running answer, from its beginning: after a reload. */
+  declare readonly resume: () => Promise<void>;
   declare readonly setMessages: (messages: M[] | ((messages: M[]) => M[])) => void;
   /** Stops the answer, on the server too, whoever watches it. Resolves when that has heard. */
   declare readonly abort: () => Promise<void>;
@@ -110,8 +110,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     answer: unknown;
   }) => Promise<AnswerResult>;
   declare readonly clearError: () => void;
-  /** Stops watching; the answer goes on without us. For `resume`, returns which answer was left, if any. */
-  declare readonly detach: () => ChatCall | undefined;
+  /** Stops watching; the answer goes on without us. */
+  declare readonly detach: () => void;
 
   // Variables, not fields: names of fields are not shortened, and this goes into a page.
   constructor(options: ChatStreamOptions<M>) {
@@ -127,8 +127,6 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     let run: AbortController | undefined;
     let finish: Pick<ChatFinish, 'finishReason' | 'usage'> | undefined;
     let isAborting = false;
-    /** What asks for the answer that is followed, from its beginning. */
-    let replay: ChatCall;
     /** What is sent waits for what was sent before it, and for what is taken up. */
     let last = Promise.resolve();
     let waiting = 0;
@@ -242,7 +240,6 @@ export class ChatStream<M extends MessageLike = UIMessage> {
     ): Promise<void> => {
       run = new AbortController();
       finish = undefined;
-      replay = {};
       this.malformed = 0;
       if (messages) {
         reducer.messages = messages;
@@ -275,9 +272,6 @@ export class ChatStream<M extends MessageLike = UIMessage> {
           });
           // The server was told to stop before it knew of this.
           if (isAborting) request('stop', {}).catch(() => undefined);
-          const turnId = response.headers.get('x-sabir-turn');
-          // A turn that was left may have ended since: only a cursor asks for an ended turn.
-          if (turnId) replay = { headers: { 'last-event-id': `${turnId}:0` } };
           return response;
         },
         // A server that names its turn numbers its frames: an `id` says that everything up to it
@@ -388,9 +382,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
           const messageId = which?.messageId ?? lastAnswer(reducer.messages)?.id;
           return follow(before(reducer.messages, messageId), sent, messageId, 'regenerate-message');
         }),
-      async resume(left) {
-        // A run that was left may still be closing: the new one waits for it.
-        if (!waiting || run?.signal.aborted) await queue(() => follow(undefined, left));
+      async resume() {
+        if (!waiting) await queue(() => follow());
       },
       setMessages(messages) {
         const list = resolve(messages, all());
@@ -417,7 +410,6 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       },
       detach() {
         run?.abort();
-        return run && replay;
       },
     } satisfies Actions<M>);
   }

@@ -108,7 +108,7 @@ describe('a prompt that waits', () => {
       headers: { authorization: 'Bearer olga' },
       fetch: (input, init) => gateway.fetch(new Request(input as string, init)),
     });
-    onTestFinished(() => void chat.detach());
+    onTestFinished(() => chat.detach());
     const sent = chat.sendMessage({ parts: [{ type: 'text', text: 'second' }] });
     const { getSnapshot } = chat;
     await eventually(

@@ -85,7 +85,7 @@ function openContractPage(options: PageOptions): Page {
   return {
     send: ({ id, parts }) => chat.sendMessage({ messageId: id, parts }),
     resume: () => chat.resume(),
-    leave: () => void chat.detach(),
+    leave: () => chat.detach(),
     messages: () => structuredClone(chat.getSnapshot().messages),
     error: () => chat.getSnapshot().error?.message,
   };

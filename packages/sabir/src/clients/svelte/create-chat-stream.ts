@@ -4,8 +4,8 @@ import { type ChatState, ChatStream, type ChatStreamOptions } from '../chat-stre
 
 /**
  * A chat on a server that speaks the contract, for Svelte 5. Its state is reactive where it is read: in markup, in
- * `$derived` and in `$effect`. When the last reader is gone it stops watching, and the next reader resumes the answer;
- * `abort` stops the answer.
+ * `$derived` and in `$effect`. It follows an answer to its end, also while nothing reads it: `detach` stops watching, `abort` stops
+ * the answer.
  *
  * @example
  * const chat = createChatStream({ api: '/api/chat' });
@@ -16,15 +16,7 @@ export function createChatStream<M extends MessageLike = UIMessage>(
   options: ChatStreamOptions<M>,
 ): ChatStream<M> & ChatState<M> {
   const chat = new ChatStream<M>(options);
-  let left: ReturnType<typeof chat.detach>;
-  const track = createSubscriber((update) => {
-    const unsubscribe = chat.subscribe(update);
-    if (left) void chat.resume(left);
-    return () => {
-      unsubscribe();
-      left = chat.detach();
-    };
-  });
+  const track = createSubscriber((update) => chat.subscribe(update));
   const read = <Key extends keyof ChatState<M>>(key: Key) => ({
     enumerable: true,
     get(): ChatState<M>[Key] {
