@@ -8,6 +8,7 @@ import {
   channelKeyOf,
   DEFAULT_CHANNEL,
   historyOf,
+  isReplacing,
   type PromptInfo,
   promptIdOf,
   type Session,
@@ -85,14 +86,14 @@ export function createHostedTurns(
   async function isToBeAskedAnew(
     { storage }: Session,
     prompt: PromptInfo,
-    { isWish, trigger, replaces }: Beginning,
+    { isWish, ...naming }: Beginning,
     { askedAt, isRepeat }: Asking,
   ): Promise<boolean> {
     if (prompt.status !== 'ended') return false;
     const isForgotten = (await log.get(prompt.turnId)) === undefined;
     if (isRepeat) return isForgotten;
     const isAnswered = prompt.outcome === 'finished' || prompt.outcome === 'paused';
-    if (trigger === 'regenerate-message' || replaces !== undefined) {
+    if (isReplacing(naming)) {
       const message = storage.message(userMessageIdOf(prompt));
       if (!message || promptIdOf(message) !== prompt.promptId) return true;
     }
@@ -120,11 +121,10 @@ export function createHostedTurns(
       chatId: place.chatId,
       ...(traceparent && { traceparent }),
     };
-    const mayReplace = trigger === 'regenerate-message' || replaces !== undefined;
     for (let promptId = post.requestId; ; ) {
       const known = session.storage.promptInfo('promptId', promptId);
       if (!known && refusal) throw refusal;
-      if (!known && mayReplace) await session.settle(channel);
+      if (isReplacing(post)) await session.makeWay({ ...asked, promptId }, { user, role });
       const found = session.prompt({ ...asked, promptId }, { user, role });
       if (found.isNew || !(await isToBeAskedAnew(session, found.prompt, post, asking)))
         return found;

@@ -37,6 +37,7 @@ export {
   toUserMessage,
   userMessageIdOf,
 } from './records.ts';
+export { isReplacing } from './replacing.ts';
 export { Runner, type RunnerOptions } from './runner.ts';
 export type { RunnerCommand, RunnerFrame } from './runner-protocol.ts';
 export { type ScriptedAgentOptions, scriptedAgent } from './scripted-agent.ts';

@@ -9,7 +9,7 @@ import type { Role } from '../core/roles.ts';
 import type { Channel } from '../core/translator.ts';
 import type { User } from '../turns/upstream.ts';
 import { isSameChannel, promptIdOf, userMessageIdOf } from './records.ts';
-import type { SessionStorage, StoredMessage, StoredPrompt } from './storage.ts';
+import type { PromptInfo, SessionStorage, StoredMessage, StoredPrompt } from './storage.ts';
 
 /** What a request names of the conversation, as a stock client sends it. */
 export type Naming = {
@@ -34,6 +34,24 @@ export type Replacement = {
   asked?: StoredPrompt;
 };
 
+/** Whether a request, or a stored prompt, regenerates or edits. Of an edit only `findReplacement` knows whether it replaces anything. */
+export function isReplacing({ trigger, replaces }: Pick<Naming, 'trigger' | 'replaces'>): boolean {
+  return trigger === 'regenerate-message' || replaces !== undefined;
+}
+
+/** The prompt that a request names to regenerate or edit while that prompt waits: its message is not in the conversation yet. */
+export function findWaiting(
+  storage: SessionStorage,
+  { trigger, replaces, userMessageId }: Naming,
+  channel: Channel,
+): PromptInfo | undefined {
+  const named = [replaces, trigger === 'regenerate-message' ? userMessageId : undefined];
+  return storage.openPrompts().find((prompt) => {
+    const isNamed = named.includes(userMessageIdOf(prompt)) || named.includes(prompt.messageId);
+    return isNamed && prompt.status === 'queued' && isSameChannel(prompt, channel);
+  });
+}
+
 /**
  * Finds what a request regenerates or edits; undefined where it only adds a message. Only ids decide, never what else the
  * client sent: the list of a page that was open for long lacks messages of other people. Throws a `SabirError` where
@@ -41,17 +59,18 @@ export type Replacement = {
  */
 export function findReplacement(
   storage: SessionStorage,
-  { trigger, replaces, userMessageId }: Naming,
+  naming: Naming,
   channel: Channel,
   { user, role }: { user: User; role: Role },
 ): Replacement | undefined {
+  const { trigger, replaces, userMessageId } = naming;
   const find = (id: string | undefined) => {
     const found = id === undefined ? undefined : storage.message(id);
     return found && isSameChannel(found, channel) ? found : undefined;
   };
 
   function findToRegenerate(): StoredMessage | undefined {
-    const named = find(replaces);
+    const named = find(replaces) ?? questionOfRunning();
     if (named) return named.role === 'user' ? named : questionOf(named);
     // A message that the session has never got, as after a failed request: it is asked for the first time.
     const isNew = userMessageId !== undefined && !find(userMessageId);
@@ -73,21 +92,21 @@ export function findReplacement(
     return question;
   }
 
+  /** An answer that is being written is no message yet. */
+  function questionOfRunning(): StoredMessage | undefined {
+    const isNamed = ({ status, messageId }: PromptInfo) =>
+      status === 'running' && messageId === replaces;
+    const running = storage.openPrompts().find(isNamed);
+    return running && find(userMessageIdOf(running));
+  }
+
   function findToEdit(): StoredMessage | undefined {
     const named = find(replaces);
     return named?.role === 'user' ? named : undefined;
   }
 
-  /** A prompt that waits is no message yet. */
-  function checkOpen(...ids: (string | undefined)[]): void {
-    for (const prompt of storage.openPrompts()) {
-      const isNamed = ids.includes(userMessageIdOf(prompt)) || ids.includes(prompt.messageId);
-      if (isNamed && isSameChannel(prompt, channel)) throw new SabirError(STILL_ANSWERED);
-    }
-  }
-
   const isRegenerate = trigger === 'regenerate-message';
-  checkOpen(replaces, isRegenerate ? userMessageId : undefined);
+  if (findWaiting(storage, naming, channel)) throw new SabirError(STILL_ANSWERED);
   const question = isRegenerate ? findToRegenerate() : findToEdit();
   if (!question) return undefined;
   const messages = storage.messages({ channel, from: question.id });

@@ -1,9 +1,7 @@
 import type { AuditEvent } from '../core/audit.ts';
 import { toDecision } from '../core/decision.ts';
 import {
-  BODY_TOO_LARGE,
   CANNOT_STEER,
-  type ErrorKind,
   MAY_NOT_ANSWER,
   MAY_ONLY_WATCH,
   NOT_FOUND,
@@ -13,7 +11,6 @@ import {
   QUESTION_EXPIRED,
   QUEUE_FULL,
   SabirError,
-  SESSION_FULL,
   SHUTTING_DOWN,
   STILL_ANSWERED,
 } from '../core/errors.ts';
@@ -43,8 +40,9 @@ import {
   type SocketEvents,
 } from './options.ts';
 import { createPeople } from './people.ts';
+import { exceededBy, REFUSALS } from './prompt-limits.ts';
 import { channelKeyOf, isSameChannel, sessionKeyOf } from './records.ts';
-import { findReplacement, type Naming } from './replacing.ts';
+import { findReplacement, findWaiting, isReplacing, type Naming } from './replacing.ts';
 import { createRunnerHost } from './runner-host.ts';
 import { SessionTurns } from './session-turns.ts';
 import type { PromptInfo, SessionStorage } from './storage.ts';
@@ -80,14 +78,8 @@ export type PromptRequest = Partial<Channel> &
 /** What was done, for an audit: undefined where nothing was. */
 export type Done = Pick<AuditEvent, 'turnId' | 'questionId' | 'approved'>;
 
-/** How a prompt is refused by limits of other things than the queue. */
-const REFUSALS: Partial<Record<keyof SessionLimits, ErrorKind>> = {
-  promptBytes: BODY_TOO_LARGE,
-  sessionBytes: SESSION_FULL,
-  channels: SESSION_FULL,
-};
-/** How long a request waits for a turn that ends just now. */
-const SETTLE_MS = 1_000;
+/** How long a regenerate or an edit waits for the end of the turn that it replaces. */
+const SETTLE_MS = 5_000;
 /** A question of one of so many turns that ended last gets an answer that says so. */
 const MOST_RECENT = 16;
 
@@ -232,7 +224,31 @@ export class Session {
     return this.#turns.whenBegun(prompt);
   }
 
-  /** Resolves when nothing of this channel runs or waits, or after a moment: the end of a turn is seen before it is stored. */
+  /**
+   * Before `prompt`, for a request that regenerates or edits: ends what it replaces and what has not ended yet, where this
+   * member may replace it, and waits for that end. Throws a `SabirError` where the request is refused, and ends nothing then.
+   */
+  async makeWay(request: PromptRequest, member: Member): Promise<void> {
+    const { storage, queue } = this;
+    if (this.#findKnown(request, member)) return;
+    const channel = this.#checkMayAsk(request, member);
+    const isHere = (prompt: PromptInfo) => isSameChannel(prompt, channel);
+    const waiting = findWaiting(storage, request, channel);
+    if (waiting) {
+      // What it replaced comes back, which other prompts of the channel do not expect.
+      const isAlone = storage.openPrompts().filter(isHere).length === 1;
+      const isMine = waiting.authorId === member.user.id;
+      if (isMine && (isAlone || !isReplacing(waiting))) this.withdraw(waiting, member);
+      return;
+    }
+    if (!findReplacement(storage, request, channel, member)) return;
+    if (queue.list().some(isHere)) return;
+    const { running } = this;
+    if (running && isHere(running)) await this.stop(running, member, 'replaced');
+    await this.settle(channel);
+  }
+
+  /** Resolves when nothing of this channel runs or waits, and all of it is stored; or after `SETTLE_MS`. */
   async settle(channel: Channel): Promise<void> {
     if (this.#turns.isQuietIn(channel)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -246,21 +262,14 @@ export class Session {
   }
 
   /** Accepts a prompt, or finds the one that was accepted before. Throws a `SabirError` where it is refused. */
-  prompt(request: PromptRequest, { user, role }: Member): { prompt: PromptInfo; isNew: boolean } {
-    checkMayWrite(role);
+  prompt(request: PromptRequest, member: Member): { prompt: PromptInfo; isNew: boolean } {
     const { storage, log } = this;
-    const { promptId = createId() } = request;
-    const known = storage.promptInfo('promptId', promptId);
-    if (known && known.authorId !== user.id) throw new SabirError(PROMPT_TAKEN);
+    const { user } = member;
+    const known = this.#findKnown(request, member);
     if (known) return { prompt: known, isNew: false };
-    if (this.#isDraining || this.#isClosed) throw new SabirError(SHUTTING_DOWN);
-    const channel = channelOf(request);
-    const exceeded = this.#exceededBy(user, request.bytes, channel);
-    if (exceeded) {
-      this.#options.onLimit?.(exceeded);
-      throw new SabirError(REFUSALS[exceeded] ?? QUEUE_FULL);
-    }
-    const replacement = findReplacement(storage, request, channel, { user, role });
+    const channel = this.#checkMayAsk(request, member);
+    const { promptId = createId() } = request;
+    const replacement = findReplacement(storage, request, channel, member);
     if (replacement && !this.#turns.isQuietIn(channel)) throw new SabirError(STILL_ANSWERED);
     const { turnId = log.createTurnId(sessionKeyOf(this.sessionId), channelKeyOf(channel)) } =
       request;
@@ -281,19 +290,23 @@ export class Session {
     return { prompt: this.queue.find(promptId) ?? this.running ?? prompt, isNew: true };
   }
 
-  /** The limit that one more prompt of so many bytes would exceed. */
-  #exceededBy(user: User, bytes: number, channel: Channel): keyof SessionLimits | undefined {
-    const { queue, limits, storage } = this;
-    if (bytes > limits.promptBytes) return 'promptBytes';
-    if (queue.size >= limits.queuedPrompts) return 'queuedPrompts';
-    if (queue.countOf(user.id) >= limits.queuedPromptsPerUser) return 'queuedPromptsPerUser';
-    if (queue.bytes + bytes > limits.queueBytes) return 'queueBytes';
-    const channels = storage.channels();
-    const isKnown = channels.some((known) => isSameChannel(channel, known));
-    if (!isKnown && channels.length >= limits.channels) return 'channels';
-    // A prompt is stored twice: as it was asked, and as a message when it is taken up.
-    const stored = storage.bytes() + queue.bytes + 2 * bytes;
-    return stored > limits.sessionBytes ? 'sessionBytes' : undefined;
+  /** The prompt that the same request asked before. */
+  #findKnown({ promptId }: PromptRequest, { user, role }: Member): PromptInfo | undefined {
+    checkMayWrite(role);
+    const known =
+      promptId === undefined ? undefined : this.storage.promptInfo('promptId', promptId);
+    if (known && known.authorId !== user.id) throw new SabirError(PROMPT_TAKEN);
+    return known;
+  }
+
+  /** Gives the channel that a new prompt is for. */
+  #checkMayAsk(request: PromptRequest, { user }: Member): Channel {
+    if (this.#isDraining || this.#isClosed) throw new SabirError(SHUTTING_DOWN);
+    const channel = channelOf(request);
+    const exceeded = exceededBy(this, { user, channel, bytes: request.bytes });
+    if (!exceeded) return channel;
+    this.#options.onLimit?.(exceeded);
+    throw new SabirError(REFUSALS[exceeded] ?? QUEUE_FULL);
   }
 
   /** The prompt with this id, for a member who may see its channel. */

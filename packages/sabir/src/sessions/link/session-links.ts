@@ -9,6 +9,7 @@ import { nameOf } from '../guard.ts';
 import type { Clock, SessionSocket, SocketEvents } from '../options.ts';
 import { parseFrame } from '../parse-frame.ts';
 import { sessionKeyOf, toUIMessage } from '../records.ts';
+import { isReplacing } from '../replacing.ts';
 import type { Session } from '../session.ts';
 import type { PromptInfo } from '../storage.ts';
 import { waitingMessagesOf } from '../waiting-messages.ts';
@@ -138,18 +139,14 @@ class Link {
 
   async #prompt(request: RequestOf<'prompt'>, bytes: number): Promise<void> {
     const { type: _, turnId, channel, after, ...asked } = request;
-    const isKnown = this.#session.storage.promptInfo('promptId', turnId) !== undefined;
-    const isReplacing = asked.trigger === 'regenerate-message' || asked.replaces !== undefined;
-    if (isReplacing && !isKnown) await this.#session.settle(channel);
-    if (this.#options.stoppedEarly.has(turnId)) {
-      this.#send({ type: 'withdrawn', turnId });
-      return;
-    }
+    const prompting = { ...asked, ...channel, promptId: turnId, turnId, bytes };
     try {
-      const { prompt } = this.#session.prompt(
-        { ...asked, ...channel, promptId: turnId, turnId, bytes },
-        this.#info,
-      );
+      if (isReplacing(asked)) await this.#session.makeWay(prompting, this.#info);
+      if (this.#options.stoppedEarly.has(turnId)) {
+        this.#send({ type: 'withdrawn', turnId });
+        return;
+      }
+      const { prompt } = this.#session.prompt(prompting, this.#info);
       this.#send({ type: 'accepted', turnId });
       void this.#follow(prompt, after);
     } catch (error) {
