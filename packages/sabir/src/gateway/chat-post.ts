@@ -203,10 +203,18 @@ const REQUEST_NAME = /^[0-9a-f]{48}/;
 
 /** The user's part is hashed alone, so that one user's text cannot collide with another user's request. */
 function nameOf(userId: string, which: unknown[]): string {
-  return hash128(userId).slice(0, USER_LENGTH) + hash128(JSON.stringify(which));
+  return userPartOf(userId) + hash128(JSON.stringify(which));
 }
 
 /** The part of a request's id that all requests about the same message share, of all users; undefined if it names no message. */
 export function messageNameIn(requestId: string): string | undefined {
   return REQUEST_NAME.exec(requestId)?.[0].slice(USER_LENGTH);
+}
+
+export function isAskedBy(requestId: string, userId: string): boolean {
+  return requestId.startsWith(userPartOf(userId));
+}
+
+function userPartOf(userId: string): string {
+  return hash128(userId).slice(0, USER_LENGTH);
 }

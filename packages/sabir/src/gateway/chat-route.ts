@@ -142,3 +142,8 @@ export function contractLogOf({ route, userId }: ContractChat): string {
 export function routeLogOf(...names: string[]): string {
   return JSON.stringify(names);
 }
+
+/** What an agent may keep a chat's turns under, whoever's chat it is. */
+export function chatKeyOf({ logSession, logChat }: Pick<Place, 'logSession' | 'logChat'>): string {
+  return JSON.stringify([logSession, logChat]);
+}

@@ -5,10 +5,9 @@ import { withoutContent } from '../core/without-content.ts';
 import type { TurnInfo, TurnLog } from '../turns/log.ts';
 import { REQUESTED } from '../turns/turn-progress.ts';
 import type { User, WaitingTurn } from '../turns/upstream.ts';
-import type { Place } from './chat-route.ts';
+import { chatKeyOf, type Place } from './chat-route.ts';
 import type { GatewayTurns } from './gateway-turns.ts';
 import type { GatewayTiming } from './options.ts';
-import { chatKeyOf } from './upstream-turns.ts';
 import type { Visit } from './visit.ts';
 
 type RestoringOptions = {

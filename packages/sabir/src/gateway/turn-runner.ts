@@ -1,4 +1,5 @@
 import { SabirError, SHUTTING_DOWN, UPSTREAM_UNREACHABLE } from '../core/errors.ts';
+import type { TurnOutcome } from '../core/outcome.ts';
 import type { Role } from '../core/roles.ts';
 import { startTimer } from '../core/timers.ts';
 import { within } from '../core/within.ts';
@@ -16,6 +17,7 @@ import type {
   GatewayTiming,
   UpstreamOption,
 } from './options.ts';
+import { noteEnd } from './replaced-turns.ts';
 import type { TurnTrace } from './trace-turn.ts';
 import type { TurnAccounts } from './turn-accounts.ts';
 
@@ -100,6 +102,7 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
       const { userMessage, trigger = 'submit-message', replaces } = prompt;
       const ids = { ...(requestId && { requestId }), sessionId, chatId, turnId };
       const account = accounts.begin(ids, trace, takenOver !== undefined);
+      let ended: TurnOutcome | undefined;
       /** A gateway that slept past its lease may have taken its own turn over: that one is another. */
       const forget = () => {
         if (live.get(turnId)?.turn === turn) live.delete(turnId);
@@ -144,6 +147,7 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
           account.leave();
         },
         onEnd(outcome, stats) {
+          ended = outcome;
           forget();
           running.release();
           options.onTurnEnd(turnId, prompt.messageId, turn.messageId);
@@ -153,7 +157,11 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
       const turn = trace ? trace.run(() => runTurn(turnOptions)) : runTurn(turnOptions);
       live.set(turnId, { turn, trace });
       unstored.add(sessionId, turn);
-      awaitAtClose(turn.done.then(() => unstored.delete(sessionId, turn)));
+      const noteDone = async () => {
+        unstored.delete(sessionId, turn);
+        if (ended) await noteEnd(log, turnId, ended);
+      };
+      awaitAtClose(turn.done.then(noteDone));
       return turn;
     },
     awaitAtClose,

@@ -1,14 +1,15 @@
 import { type ErrorKind, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
 import { createId } from '../core/id.ts';
 import { withoutContent } from '../core/without-content.ts';
-import { toConnectedUser } from '../sessions/index.ts';
+import { isReplacing, toConnectedUser } from '../sessions/index.ts';
 import { closingsOf } from '../turns/closings.ts';
 import type { BeginTurn, OrphanedTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admission } from './admission.ts';
 import { contentOf } from './chat-post.ts';
-import { type Place, userCaller } from './chat-route.ts';
+import { chatKeyOf, type Place, userCaller } from './chat-route.ts';
 import type { RouteName, UpstreamOption } from './options.ts';
+import { createReplacedTurns } from './replaced-turns.ts';
 import type { TurnAccounts } from './turn-accounts.ts';
 import type { Asking, Beginning, Begun, TurnHost } from './turn-host.ts';
 import { readOrigin, toOrigin } from './turn-origin.ts';
@@ -24,6 +25,7 @@ export function createUpstreamTurns(
 ): TurnHost & { adopt(orphan: OrphanedTurn): Promise<boolean> } {
   const { log, metrics, admission, logger } = options;
   const { keepUser = ({ id }: User) => ({ id }) } = options;
+  const replaced = createReplacedTurns(log, runner);
 
   /** Ends a turn that will never run, so that its viewers get an error instead of waiting. */
   async function callOff(
@@ -77,6 +79,7 @@ export function createUpstreamTurns(
   ): Promise<Begun> {
     const { place, channel, requestId, askedAt, headers, isRepeat, onEnd } = asking;
     if (refusal && !(await isKnown(post, place))) throw refusal;
+    if (isReplacing(post) && !isRepeat && !isOfServer(place)) await replaced.stop(post, place);
     const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
     const { trigger, replaces, userMessage } = post;
     const { route, user, role, sessionId, chatId, upstream } = place;
@@ -153,8 +156,8 @@ export function createUpstreamTurns(
     lease: runner.lease,
     // The log has a turn from the moment its prompt is taken.
     queued: async () => [],
-    queueOf(turn, { upstream }) {
-      if (typeof upstream !== 'object' || !upstream.hasQueue) return undefined;
+    queueOf(turn, place) {
+      if (!isOfServer(place)) return undefined;
       // Whether it waits is known only when its upstream has been reached.
       const { queue } = runner.turnHere(turn.turnId) ?? {};
       return turn.lastSeq === 0 && !queue?.hasBegun ? queue : undefined;
@@ -221,7 +224,7 @@ export function createUpstreamTurns(
   };
 }
 
-/** What an agent may keep a chat's turns under, whoever's chat it is. */
-export function chatKeyOf({ logSession, logChat }: Pick<Place, 'logSession' | 'logChat'>): string {
-  return JSON.stringify([logSession, logChat]);
+/** A session server elsewhere queues prompts, and decides what they replace. */
+function isOfServer({ upstream }: Pick<Place, 'upstream'>): boolean {
+  return typeof upstream === 'object' && upstream.hasQueue === true;
 }

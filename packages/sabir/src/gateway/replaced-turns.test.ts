@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import {
+  chatBody,
+  createAgent,
+  createTestGateway,
+  createUser,
+  eventually,
+  isSettled,
+  openSse,
+} from '../../test/gateway-client.ts';
+import { turnOf } from '../../test/hosted-gateway.ts';
+import type { ChatGatewayOptions, FinishedTurn } from './index.ts';
+
+const again = (text: string) => chatBody(text, { trigger: 'regenerate-message' });
+const edit = (id: string, text: string) => ({
+  ...chatBody(text),
+  messageId: id,
+  messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }],
+});
+
+/** A gateway without sessions where carl's message "one" is being answered, without a viewer. */
+async function startAnswering(options: Partial<ChatGatewayOptions> = {}) {
+  const agent = createAgent();
+  const finished: FinishedTurn[] = [];
+  const onFinish = (turn: FinishedTurn) => void finished.push(turn);
+  const gateway = createTestGateway(agent.upstream, { onFinish, ...options });
+  const user = (name: string) => createUser(gateway, name);
+  const first = openSse(await user('carl').post(chatBody('one')));
+  const run = await agent.run();
+  run.delta('Half');
+  await first.until(() => first.text());
+  // As the `stop()` of a stock client does.
+  await first.leave();
+  const answer = async (at: number) => {
+    const next = await agent.run(at);
+    next.delta('Whole');
+    next.end();
+  };
+  return { agent, user, run, finished, answer };
+}
+
+describe('a regenerate or an edit in a chat without a session', () => {
+  it.each([
+    ['a regenerate', again('one')],
+    ['an edit', edit('u-one', 'uno')],
+    ['an edit of an earlier message', edit('u-zero', 'zero')],
+  ])('stops the turn that still runs, and begins after its onFinish: %s', async (_, body) => {
+    const stored = Promise.withResolvers<void>();
+    const outcomes: string[] = [];
+    const { agent, user, run, answer } = await startAnswering({
+      async onFinish({ outcome }) {
+        if (outcome.status === 'stopped') await stored.promise;
+        outcomes.push(outcome.status);
+      },
+    });
+    const asking = user('carl').post(body);
+    await eventually(() => run.turn.signal.aborted, 'the stop');
+    expect(await isSettled(asking)).toBe(false);
+    expect(agent.runs).toHaveLength(1);
+    stored.resolve();
+    const second = openSse(await asking);
+    await answer(1);
+    await second.ended;
+    expect(second.text()).toBe('Whole');
+    await eventually(() => outcomes.length === 2, 'onFinish');
+    expect(outcomes).toEqual(['stopped', 'finished']);
+  });
+
+  it('stops nothing of another user, of another chat, or for a message that is new', async () => {
+    const { user, run, answer } = await startAnswering();
+    const bodies = [
+      () => user('cora').post(again('one')),
+      () => user('carl').post({ ...again('one'), id: 'c2' }),
+      () => user('carl').post(chatBody('two')),
+    ];
+    for (const [at, post] of bodies.entries()) {
+      const other = openSse(await post());
+      await answer(at + 1);
+      await other.ended;
+    }
+    expect(run.turn.signal.aborted).toBe(false);
+  });
+
+  it('attaches and stops nothing when it is sent again', async () => {
+    const { agent, user, answer } = await startAnswering();
+    const carl = user('carl');
+    for (const [at, body] of [again('one'), edit('u-one', 'uno')].entries()) {
+      const sent = await Promise.all([carl.post(body), carl.post(body)]);
+      sent.push(await carl.post(body));
+      sent.push(await carl.post(body, { headers: { 'x-sabir-resume': '1' } }));
+      expect(new Set(sent.map(turnOf)).size).toBe(1);
+      await answer(at + 1);
+      for (const sse of sent.map(openSse)) {
+        await sse.ended;
+        expect(sse.text()).toBe('Whole');
+      }
+    }
+    expect(agent.runs).toHaveLength(3);
+  });
+
+  it('waits for an onFinish of a turn that has just ended', async () => {
+    const stored = Promise.withResolvers<void>();
+    const outcomes: string[] = [];
+    const { user, run, answer } = await startAnswering({
+      async onFinish({ message }) {
+        const [part] = message.parts.slice(-1);
+        const text = part?.type === 'text' ? part.text : '';
+        if (text === 'Half') await stored.promise;
+        outcomes.push(text);
+      },
+    });
+    run.end();
+    await eventually(async () => (await user('carl').resume()).status === 204, 'its end');
+    const asking = user('carl').post(again('one'));
+    expect(await isSettled(asking)).toBe(false);
+    stored.resolve();
+    const second = openSse(await asking);
+    await answer(1);
+    await second.ended;
+    await eventually(() => outcomes.length === 2, 'onFinish');
+    expect(outcomes).toEqual(['Half', 'Whole']);
+  });
+});

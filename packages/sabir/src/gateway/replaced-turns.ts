@@ -1,0 +1,80 @@
+import type { TurnOutcome } from '../core/outcome.ts';
+import { within } from '../core/within.ts';
+import type { TurnInfo, TurnLog } from '../turns/log.ts';
+import { isAskedBy } from './chat-post.ts';
+import { chatKeyOf, type Place } from './chat-route.ts';
+import type { Beginning } from './turn-host.ts';
+import type { TurnRunner } from './turn-runner.ts';
+
+/** Why the turn was stopped. */
+const REASON = 'replaced';
+/** How long a new turn waits for the end of those that it replaces. */
+const WAIT_MS = 5_000;
+const POLL_MS = 50;
+/** How long a gateway keeps the note that a replaced turn is over. */
+const NOTE_MS = 2 * WAIT_MS;
+
+/**
+ * A chat without a session: a regenerate or an edit stops the turns that the same user has running there, and waits until
+ * `onFinish` has run for them. A stock client's `stop()` only disconnects, so the turn would end behind the new one, and an
+ * application would store it behind the new one.
+ */
+export function createReplacedTurns(log: TurnLog, runner: TurnRunner) {
+  async function stop(turnId: string): Promise<boolean> {
+    return log.command(turnId, { type: 'stop', reason: REASON });
+  }
+
+  /** The gateway that runs the turn leaves a note when it is over: `noteEnd`. */
+  async function stopElsewhere({ turnId }: TurnInfo, signal: AbortSignal): Promise<void> {
+    if (!(await stop(turnId))) return;
+    while (!signal.aborted) {
+      if (await log.notes.take(noteOf(turnId))) {
+        // The same request may wait at another gateway too.
+        await log.notes.add(noteOf(turnId), NOTE_MS);
+        return;
+      }
+      const { outcome } = (await log.get(turnId)) ?? {};
+      // It ended by itself, before it was stopped.
+      if (outcome && !isReplaced(outcome)) return;
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  return {
+    async stop({ requestId }: Beginning, place: Place): Promise<void> {
+      const { logSession, logChat, sessionId, user } = place;
+      const live = await log.live(logSession, logChat);
+      // The same request came before: it attaches to its turn.
+      if (live.some((turn) => turn.requestId.startsWith(requestId))) return;
+      const chatKey = chatKeyOf(place);
+      const here = runner
+        .unstoredIn(sessionId)
+        .filter(({ prompt }) => prompt.chatKey === chatKey && prompt.user.id === user.id);
+      const elsewhere = live.filter(
+        (turn) => isAskedBy(turn.requestId, user.id) && !runner.turnHere(turn.turnId),
+      );
+      const waiting = new AbortController();
+      const ends = [
+        ...here.map(async (turn) => {
+          await stop(turn.prompt.turnId);
+          await turn.done;
+        }),
+        ...elsewhere.map((turn) => stopElsewhere(turn, waiting.signal)),
+      ];
+      await within(WAIT_MS, Promise.all(ends)).finally(() => waiting.abort());
+    },
+  };
+}
+
+/** For the gateway that has asked for the turn's end, after `onFinish`. */
+export async function noteEnd(log: TurnLog, turnId: string, outcome: TurnOutcome): Promise<void> {
+  if (log.outlivesProcess && isReplaced(outcome)) await log.notes.add(noteOf(turnId), NOTE_MS);
+}
+
+function isReplaced(outcome: TurnOutcome): boolean {
+  return outcome.status === 'stopped' && outcome.reason === REASON;
+}
+
+function noteOf(turnId: string): string {
+  return JSON.stringify(['replaced', turnId]);
+}
