@@ -147,6 +147,14 @@ function tellKept(kept: Kept | undefined) {
     }),
     ofIds: IDS.map((id) => messages.find((one) => one.id === id)),
     replaced: IDS.map((id) => all.flatMap((one) => (one.replacedBy === id ? one.message : []))),
+    wereReplaced: IDS.map((id) =>
+      CHANNELS.map(({ channelId }) =>
+        all.some(
+          ({ message, replacedBy }) =>
+            message.id === id && message.channelId === channelId && replacedBy !== undefined,
+        ),
+      ),
+    ),
     channels: channelIds,
     prompts: IDS.map((id) => bare.find(({ promptId }) => promptId === id)),
     infos: IDS.map((id) => infos.find(({ promptId }) => promptId === id)),
@@ -177,6 +185,7 @@ function tellStorage(session: SessionStorage): ReturnType<typeof tellKept> {
     from: IDS.map((from) => session.messages({ from })),
     ofIds: IDS.map((id) => session.message(id)),
     replaced: IDS.map((id) => session.replacedMessages(id)),
+    wereReplaced: IDS.map((id) => CHANNELS.map((channel) => session.wasReplaced(id, channel))),
     channels: session.channels().map(({ channelId }) => channelId),
     prompts: IDS.map((id) => session.prompt(id)),
     infos: IDS.map((id) => session.promptInfo('promptId', id)),

@@ -61,6 +61,23 @@ export function describeReplacing(start: () => Bench): void {
     expect(idsOf(session.messages({ before: 'a' }))).toEqual(['x']);
   });
 
+  it('and finds the id of a replaced message in its channel, until the message is restored', () => {
+    const bench = fill();
+    const replaced = (id: string, channel = CHANNEL) => bench.reading().wasReplaced(id, channel);
+    expect(replaced('b')).toBe(false);
+    bench.writing().replaceMessages('b', 'p');
+    expect([replaced('a'), replaced('b'), replaced('c'), replaced('x')]).toEqual([
+      ...[false, true, true, false],
+    ]);
+    expect(replaced('b', OTHER_CHANNEL)).toBe(false);
+    expect(bench.store().open('other').wasReplaced('b', CHANNEL)).toBe(false);
+    expect(bench.store().open('never written to').wasReplaced('b', CHANNEL)).toBe(false);
+    bench.writing().addMessage(message('b', { parts: says('anew') }));
+    expect(replaced('b')).toBe(true);
+    bench.writing().restoreMessages('p');
+    expect([replaced('b'), replaced('c')]).toEqual([true, false]);
+  });
+
   it('and puts back what a prompt replaced, to where it was', () => {
     const bench = fill();
     bench.writing().replaceMessages('c', 'p1');

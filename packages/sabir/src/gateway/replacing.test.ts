@@ -136,6 +136,33 @@ describe.each(CLIENTS)('a conversation of stock $name', ({ name }) => {
     expect(saysOf(await history()).slice(4)).toEqual(['three', 'Answer 3 to three']);
   });
 
+  it('refuses a stale tab that regenerates or edits a message which was replaced meanwhile', async () => {
+    const { gateway, history } = start();
+    const page = await openPage(name, gateway);
+    for (const text of ['one', 'two']) await page.chat.sendMessage({ text });
+    const stale = await openPage(name, gateway);
+    const others = await openPage(name, gateway, { as: 'cora' });
+    const [first, , second, answer] = page.ids();
+    await page.chat.sendMessage({ text: 'uno', messageId: first } as { text: string });
+    const before = await history();
+    expect(saysOf(before)).toEqual(['uno', 'Answer 3 to uno']);
+    for (const { chat } of [stale, others]) {
+      const shown = chat.messages;
+      const tries = [
+        () => chat.regenerate(),
+        () => chat.regenerate({ messageId: answer }),
+        () => chat.regenerate({ messageId: second }),
+        () => chat.sendMessage({ text: 'due', messageId: second } as { text: string }),
+      ];
+      for (const attempt of tries) {
+        chat.messages = shown;
+        await attempt();
+        expect(chat.error?.message).toContain('conversation-changed');
+        expect(await history()).toEqual(before);
+      }
+    }
+  });
+
   it('takes a message that never arrived when its page tries again', async () => {
     const { gateway } = start();
     const page = await openPage(name, gateway);

@@ -216,6 +216,13 @@ function memorySessionStorage(sessions: Sessions, sessionId: string): SessionSto
       const replaced = messages.filter(({ replacedBy }) => replacedBy === promptId);
       return replaced.map(({ json }) => JSON.parse(json));
     },
+    wasReplaced(id, channel) {
+      const messages = [...(find()?.messages.values() ?? [])];
+      return messages.some(
+        (one) =>
+          one.id === id && one.replacedBy !== undefined && isSameChannel(one.channel, channel),
+      );
+    },
     restoreMessages(promptId) {
       const session = find();
       for (const [place, { replacedBy, ...message }] of session?.messages ?? []) {

@@ -69,11 +69,17 @@ export function findReplacement(
     return found && isSameChannel(found, channel) ? found : undefined;
   };
 
+  /** The page that names it was open for long: what it shows is not the conversation any more. */
+  function wasReplaced(id: string | undefined): boolean {
+    return id !== undefined && storage.wasReplaced(id, channel);
+  }
+
   function findToRegenerate(): StoredMessage | undefined {
     const named = find(replaces) ?? questionOfRunning();
     if (named) return named.role === 'user' ? named : questionOf(named);
     // A message that the session has never got, as after a failed request: it is asked for the first time.
-    const isNew = userMessageId !== undefined && !find(userMessageId);
+    const isNew =
+      userMessageId !== undefined && !find(userMessageId) && !wasReplaced(userMessageId);
     if (isNew && (replaces === undefined || replaces === userMessageId)) return undefined;
     if (replaces !== undefined) throw new SabirError(CONVERSATION_CHANGED);
     const [last] = storage.messages({ channel, limit: 1 });
@@ -102,6 +108,7 @@ export function findReplacement(
 
   function findToEdit(): StoredMessage | undefined {
     const named = find(replaces);
+    if (!named && wasReplaced(replaces)) throw new SabirError(CONVERSATION_CHANGED);
     return named?.role === 'user' ? named : undefined;
   }
 

@@ -102,6 +102,7 @@ type LatestMessages = {
  * - MUST refuse a message whose id is there already, and a prompt of which any id is, with false,
  *   changing nothing;
  * - MUST leave replaced messages out of `messages` and `message`, and let their ids be used again;
+ * - MUST find a replaced message with `wasReplaced`, also while its id is used again, until it is restored;
  * - MUST keep sessions apart: the same ids in two of them are two things.
  *
  * `test/session-storage-conformance.ts` checks all of it.
@@ -122,6 +123,8 @@ export interface SessionStorage {
   replaceMessages(from: string, promptId: string): void;
   /** What this prompt has replaced, the oldest first. */
   replacedMessages(promptId: string): StoredMessage[];
+  /** Whether a message with this id stood in this channel and was replaced. MUST NOT load messages. */
+  wasReplaced(id: string, channel: Channel): boolean;
   /** Puts what this prompt has replaced back to where it was, except for a message whose id is used again. Of several with one id: the first. */
   restoreMessages(promptId: string): void;
   /** Those with messages, replaced ones included, in the order of their first. */

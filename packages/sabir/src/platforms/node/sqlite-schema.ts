@@ -136,6 +136,9 @@ export const SQL = {
     AND replaced_by IS NULL`,
   replacedMessages: `SELECT message FROM messages WHERE session = ? AND replaced_by = ?
     ORDER BY position`,
+  replacedMessage: `SELECT 1 FROM messages
+    WHERE session = ? AND id = ? AND channel_type = ? AND channel_id = ?
+    AND replaced_by IS NOT NULL`,
   restoreMessages: `UPDATE messages SET replaced_by = NULL WHERE position IN (
       SELECT min(position) FROM messages AS kept WHERE session = ?1 AND replaced_by = ?2
       AND NOT EXISTS (SELECT 1 FROM messages AS used

@@ -140,6 +140,8 @@ function sqliteSessionStorage({ sessionId, queries, transaction, now }: Session)
     },
     replacedMessages: (promptId) =>
       queries.replacedMessages.all(sessionId, promptId).map(({ message }) => parse(message)),
+    wasReplaced: (id, { channelType, channelId }) =>
+      queries.replacedMessage.first(sessionId, id, channelType, channelId) !== undefined,
     restoreMessages(promptId) {
       transaction(() => {
         if (queries.restoreMessages.run(sessionId, promptId) > 0) touch();
