@@ -98,6 +98,23 @@ describe('a regenerate or an edit in a chat without a session', () => {
     expect(agent.runs).toHaveLength(3);
   });
 
+  it('prompts anew for an edit back to earlier words, and attaches when that is sent twice', async () => {
+    const { agent, user, answer } = await startAnswering();
+    const ask = async (text: string, times = 1) => {
+      const at = agent.runs.length;
+      const sent = [await user('carl').post(edit('u-one', text))];
+      await answer(at);
+      while (sent.length < times) sent.push(await user('carl').post(edit('u-one', text)));
+      for (const sse of sent.map(openSse)) await sse.ended;
+      return sent.map(turnOf);
+    };
+    const turns = [];
+    for (const text of ['uno', 'due', 'uno', 'due', 'uno']) turns.push(...(await ask(text)));
+    expect(new Set(turns).size).toBe(5);
+    expect(new Set(await ask('due', 3)).size).toBe(1);
+    expect(agent.runs).toHaveLength(7);
+  });
+
   it('waits for an onFinish of a turn that has just ended', async () => {
     const stored = Promise.withResolvers<void>();
     const outcomes: string[] = [];

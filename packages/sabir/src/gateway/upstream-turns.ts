@@ -6,7 +6,7 @@ import { closingsOf } from '../turns/closings.ts';
 import type { BeginTurn, OrphanedTurn, TurnInfo, TurnWriter } from '../turns/log.ts';
 import type { User } from '../turns/upstream.ts';
 import type { Admission } from './admission.ts';
-import { contentOf } from './chat-post.ts';
+import { contentOf, isAskedBy } from './chat-post.ts';
 import { chatKeyOf, type Place, userCaller } from './chat-route.ts';
 import type { RouteName, UpstreamOption } from './options.ts';
 import { createReplacedTurns } from './replaced-turns.ts';
@@ -52,21 +52,33 @@ export function createUpstreamTurns(
     return turns.some((turn) => turn?.requestId.startsWith(requestId));
   }
 
+  /** Whether a turn that the same request began once is not meant this time: another one is asked for. */
+  async function isEarlier(
+    { turnId, endedAt = Infinity }: TurnInfo,
+    { isWish, replaces }: Beginning,
+    { askedAt, isRepeat, place }: Asking,
+  ): Promise<boolean> {
+    // A client that asked before that turn had ended asked for it.
+    if (isRepeat || endedAt > askedAt) return false;
+    if (isWish || replaces === undefined) return isWish;
+    // An edit back to earlier words: the same user has replaced that turn meanwhile.
+    const latest = await log.latest(place.logSession, place.logChat);
+    const isMine = latest && isAskedBy(latest.requestId, place.user.id);
+    return isMine === true && latest?.turnId !== turnId;
+  }
+
   /** Begins the turn in the log, or finds the one that was begun for the same message. */
   async function beginInLog(
     info: BeginTurn,
-    { requestId, isWish }: Beginning,
-    { askedAt, isRepeat }: Asking,
+    post: Beginning,
+    asking: Asking,
   ): ReturnType<typeof log.begin> {
     let begun = await log.begin(info).catch((error) => {
       admission.countLogRefusal(error);
       throw error;
     });
-    // A client that asked before that turn had ended asked for it; one that asks later asks for another.
-    while (isWish && !isRepeat && 'existing' in begun) {
-      const { turnId, endedAt = Infinity } = begun.existing;
-      if (endedAt > askedAt) break;
-      info.requestId = `${requestId} after ${turnId}`;
+    while ('existing' in begun && (await isEarlier(begun.existing, post, asking))) {
+      info.requestId = `${post.requestId} after ${begun.existing.turnId}`;
       begun = await log.begin(info);
     }
     return begun;
