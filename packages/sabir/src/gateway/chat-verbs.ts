@@ -37,7 +37,7 @@ import type { OwedReplays } from './owed-replays.ts';
 import { QueuedViewer } from './queued-viewer.ts';
 import { json, nothing } from './responses.ts';
 import { createRestoring } from './restore-turn.ts';
-import { sessionRefusal } from './session-refusal.ts';
+import { acceptMsOf, sessionRefusal } from './session-refusal.ts';
 import type { SleepWatch } from './sleep-watch.ts';
 import { createStopping } from './stop-turns.ts';
 import type { Begun } from './turn-host.ts';
@@ -225,7 +225,7 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         isHeld = isNew;
         // The stream first: a log that retains nothing would forget a turn that ends meanwhile.
         const response = view(viewer, { turn, after: 0 });
-        await checkAccepted(accepted, response);
+        await checkAccepted(accepted, post, response);
         if (isNew) audit.accepted('prompt', viewer, { turnId: turn.turnId });
         return response;
       });
@@ -238,8 +238,12 @@ export function createChatVerbs(options: ChatVerbsOptions) {
   }
 
   /** A session that refuses a message at once is answered with a status instead of a stream. */
-  async function checkAccepted(accepted: Begun['accepted'], response: Response): Promise<void> {
-    const kind = await sessionRefusal(accepted, timing.acceptMs);
+  async function checkAccepted(
+    accepted: Begun['accepted'],
+    post: PromptPost,
+    response: Response,
+  ): Promise<void> {
+    const kind = await sessionRefusal(accepted, acceptMsOf(post, timing.acceptMs));
     if (!kind) return;
     await response.body?.cancel();
     throw new SabirError(kind);

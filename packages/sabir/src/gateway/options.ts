@@ -40,7 +40,8 @@ export type GatewayTiming = TurnTiming & {
   shutdownMs: number;
   /**
    * How long the answer to a new message waits to learn whether the session takes it, so that a refusal is a status and
-   * not a stream. Agents that take every message are not waited for.
+   * not a stream. Agents that take every message are not waited for. A regenerate or an edit waits up to 6 seconds: the
+   * session ends the turn that it replaces first.
    * @default 250
    */
   acceptMs: number;
@@ -260,8 +261,8 @@ export interface ChatGatewayOptions {
   /**
    * Runs once per turn, after its end, with the user's message and the answer: the place to store them. Two people's
    * chats on a route of the contract may have the same id; `user` tells them apart. Not for a restored turn that has
-   * ended before it told anything: its message is stored already. With `sessions`, also for turns that were asked for here
-   * before a restart.
+   * ended before it told anything: its message is stored already. Nor for a message that its session refused. With
+   * `sessions`, also for turns that were asked for here before a restart.
    */
   onFinish?(turn: FinishedTurn): unknown;
   /**

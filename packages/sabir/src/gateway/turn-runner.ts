@@ -18,6 +18,7 @@ import type {
   UpstreamOption,
 } from './options.ts';
 import { noteEnd } from './replaced-turns.ts';
+import { wasRefused } from './session-refusal.ts';
 import type { TurnTrace } from './trace-turn.ts';
 import type { TurnAccounts } from './turn-accounts.ts';
 
@@ -120,6 +121,8 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
           ((finished) => {
             // An application that stores by the message's id would lose what the message had.
             if (isRestored && hasToldNothing(finished)) return undefined;
+            // The message is in no conversation, and may be a forged edit of another person's.
+            if (wasRefused(finished)) return undefined;
             return options.onFinish?.({
               ...finished,
               user,

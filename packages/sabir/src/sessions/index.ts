@@ -47,6 +47,7 @@ export {
   type Done,
   type Member,
   type PromptRequest,
+  SETTLE_MS,
   Session,
 } from './session.ts';
 export {

@@ -79,7 +79,7 @@ export type PromptRequest = Partial<Channel> &
 export type Done = Pick<AuditEvent, 'turnId' | 'questionId' | 'approved'>;
 
 /** How long a regenerate or an edit waits for the end of the turn that it replaces. */
-const SETTLE_MS = 5_000;
+export const SETTLE_MS = 5_000;
 /** A question of one of so many turns that ended last gets an answer that says so. */
 const MOST_RECENT = 16;
 
