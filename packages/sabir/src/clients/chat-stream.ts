@@ -249,6 +249,8 @@ export class ChatStream<M extends MessageLike = UIMessage> {
       notify();
       // Somebody may have thought better of it already.
       if (isAborting) run.abort();
+      // Tells a second try from another click: both have the same words.
+      const attempt = createId();
       await followTurn(
         options,
         run.signal,
@@ -269,6 +271,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
             ...(cursor && { 'last-event-id': cursor }),
             // A promise to come back by itself, and to stop explicitly; and how often this was tried.
             'x-sabir-resume': attempts,
+            'x-sabir-attempt': attempt,
           });
           // The server was told to stop before it knew of this.
           if (isAborting) request('stop', {}).catch(() => undefined);

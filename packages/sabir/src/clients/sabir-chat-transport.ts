@@ -1,5 +1,6 @@
 import type { Trigger } from '../core/chat-request.ts';
 import type { AiSdkMajor, PortableChunk } from '../core/chunks.ts';
+import { createId } from '../core/id.ts';
 import type { MessageLike, UIMessage } from '../core/message.ts';
 import { AI_SDK_WIRE, type Wire } from './chunk-groups.ts';
 import {
@@ -114,11 +115,14 @@ export class SabirChatTransport<M extends MessageLike = UIMessage> {
     const { chatId, abortSignal } = options;
     let { api } = this.#options;
     let body: string | undefined;
+    // Tells a second try from another click: both have the same words.
+    const attempt = createId();
     const stream = await this.#open(chatId, abortSignal, true, async (cursor) => {
       if (cursor !== undefined) return this.#resumeRequest(api, options, cursor);
       const request = await this.#sendRequest(options);
       // The same words every time: that is how the server knows a second try for what it is.
       body ??= JSON.stringify(request.body);
+      request.init.headers.set('x-sabir-attempt', attempt);
       api = request.url;
       this.#apis.set(chatId, api);
       return [api, { ...request.init, body }];

@@ -211,6 +211,14 @@ export function messageNameIn(requestId: string): string | undefined {
   return REQUEST_NAME.exec(requestId)?.[0].slice(USER_LENGTH);
 }
 
+/**
+ * The id of the answer to one attempt of a client that names its attempts: a client sends an attempt again under the same
+ * name. A regenerate is the same request each time, so that a turn of an earlier attempt is told apart by this id.
+ */
+export function answerIdOf({ requestId }: PromptPost, attempt: string): string {
+  return hash128(JSON.stringify([requestId, attempt]));
+}
+
 export function isAskedBy(requestId: string, userId: string): boolean {
   return requestId.startsWith(userPartOf(userId));
 }

@@ -16,7 +16,7 @@ import { toAnswer } from './answer-question.ts';
 import { isAskedBefore } from './asked-before.ts';
 import { type AnsweringPost, createChatAnswers, type Given } from './chat-answers.ts';
 import { approvedIn, type ChatAudit } from './chat-audit.ts';
-import type { PromptPost } from './chat-post.ts';
+import { answerIdOf, type PromptPost } from './chat-post.ts';
 import type { ChatRoute, Place, Seated } from './chat-route.ts';
 import { createFanouts } from './fanout.ts';
 import { createFollowing } from './follow-chat.ts';
@@ -273,7 +273,9 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     const isRepeat = isSaidAgain || options.sleepWatch?.isWaking === true;
     const { headers } = visit.request;
     const where = { place, channel, requestId, askedAt, headers, isRepeat, onEnd };
-    const { turn, isNew, accepted } = await turns.begin(post, where);
+    const attempt = headers.get('x-sabir-attempt');
+    const named = attempt ? { ...post, answerId: answerIdOf(post, attempt) } : post;
+    const { turn, isNew, accepted } = await turns.begin(named, where);
     // When it began is told on this wire: by the log's clock, as whoever comes later is told it.
     const kept = isNew && wire === 'contract' ? await turns.find(turn.turnId, place) : undefined;
     const { startedAt } = kept ?? turn;

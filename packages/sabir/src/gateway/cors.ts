@@ -13,7 +13,7 @@ export type Cors = {
 };
 
 const ALLOWED_HEADERS =
-  'authorization, content-type, last-event-id, x-sabir-detach, x-sabir-resume, x-sabir-ai-sdk';
+  'authorization, content-type, last-event-id, x-sabir-detach, x-sabir-resume, x-sabir-attempt, x-sabir-ai-sdk';
 const EXPOSED_HEADERS =
   'x-vercel-ai-ui-message-stream, x-sabir-turn, x-resumable-stream-id, retry-after';
 

@@ -86,18 +86,22 @@ export function createHostedTurns(
   async function isToBeAskedAnew(
     { storage }: Session,
     prompt: PromptInfo,
-    { isWish, ...naming }: Beginning,
+    post: Beginning,
     { askedAt, isRepeat }: Asking,
   ): Promise<boolean> {
     if (prompt.status !== 'ended') return false;
     const isForgotten = (await log.get(prompt.turnId)) === undefined;
-    if (isRepeat) return isForgotten;
+    if (isForgotten || prompt.messageId === post.answerId) return isForgotten;
+    // A client that sends again without a name for its attempt means the latest one.
+    if (isRepeat && post.answerId === undefined) {
+      return storage.promptInfo('promptId', promptIdAfter(post, prompt)) !== undefined;
+    }
     const isAnswered = prompt.outcome === 'finished' || prompt.outcome === 'paused';
-    if (isReplacing(naming)) {
+    if (isReplacing(post)) {
       const message = storage.message(userMessageIdOf(prompt));
       if (!message || promptIdOf(message) !== prompt.promptId) return true;
     }
-    return isForgotten || !isAnswered || (isWish && (prompt.endedAt ?? Infinity) <= askedAt);
+    return !isAnswered || (post.isWish && (prompt.endedAt ?? Infinity) <= askedAt);
   }
 
   async function ask(
@@ -119,6 +123,7 @@ export function createHostedTurns(
       ...(replaces !== undefined && { replaces }),
       ...(userMessage?.id && { userMessageId: userMessage.id }),
       chatId: place.chatId,
+      ...(post.answerId !== undefined && { messageId: post.answerId }),
       ...(traceparent && { traceparent }),
     };
     for (let promptId = post.requestId; ; ) {
@@ -128,7 +133,7 @@ export function createHostedTurns(
       const found = session.prompt({ ...asked, promptId }, { user, role });
       if (found.isNew || !(await isToBeAskedAnew(session, found.prompt, post, asking)))
         return found;
-      promptId = `${post.requestId} after ${found.prompt.turnId}`;
+      promptId = promptIdAfter(post, found.prompt);
     }
   }
 
@@ -354,4 +359,9 @@ export function createHostedTurns(
       };
     },
   };
+}
+
+/** The prompt that asks anew what an earlier prompt asked. */
+function promptIdAfter({ requestId }: Beginning, { turnId }: PromptInfo): string {
+  return `${requestId} after ${turnId}`;
 }

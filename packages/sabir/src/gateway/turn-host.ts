@@ -13,7 +13,10 @@ import type { QueueWatch } from './queued-viewer.ts';
 /** What a turn begins with. One that goes on has its message already, and nothing new is asked. */
 export type Beginning = Omit<PromptPost, 'userMessage'> & {
   userMessage?: UIMessage;
+  /** Of a turn that goes on. */
   messageId?: string;
+  /** The id of the answer, where the client names its attempts: `answerIdOf`. @default a new id */
+  answerId?: string;
   isRestored?: true;
 };
 

@@ -54,17 +54,23 @@ export function createUpstreamTurns(
 
   /** Whether a turn that the same request began once is not meant this time: another one is asked for. */
   async function isEarlier(
-    { turnId, endedAt = Infinity }: TurnInfo,
-    { isWish, replaces }: Beginning,
+    { turnId, messageId, outcome, endedAt = Infinity }: TurnInfo,
+    { isWish, replaces, ...post }: Beginning,
     { askedAt, isRepeat, place }: Asking,
   ): Promise<boolean> {
+    if (!outcome || messageId === post.answerId) return false;
     // A client that asked before that turn had ended asked for it.
-    if (isRepeat || endedAt > askedAt) return false;
-    if (isWish || replaces === undefined) return isWish;
-    // An edit back to earlier words: the same user has replaced that turn meanwhile.
+    if (!isRepeat && endedAt > askedAt) return false;
+    const isNamed = post.answerId !== undefined;
+    if (isWish && (!isRepeat || isNamed)) return true;
+    const isAnswered = outcome.status === 'finished' || outcome.status === 'paused';
+    if (isRepeat && isNamed && !isAnswered) return true;
     const latest = await log.latest(place.logSession, place.logChat);
-    const isMine = latest && isAskedBy(latest.requestId, place.user.id);
-    return isMine === true && latest?.turnId !== turnId;
+    if (!latest || latest.turnId === turnId) return false;
+    // A client that sends again without a name for its attempt means the latest one.
+    if (isRepeat && !isNamed) return latest.requestId.startsWith(`${post.requestId} after`);
+    // An edit back to earlier words: the same user has replaced that turn meanwhile.
+    return replaces !== undefined && isAskedBy(latest.requestId, place.user.id);
   }
 
   /** Begins the turn in the log, or finds the one that was begun for the same message. */
@@ -92,7 +98,8 @@ export function createUpstreamTurns(
     const { place, channel, requestId, askedAt, headers, isRepeat, onEnd } = asking;
     if (refusal && !(await isKnown(post, place))) throw refusal;
     if (isReplacing(post) && !isRepeat && !isOfServer(place)) await replaced.stop(post, place);
-    const { text, attachments, messages, body, messageId = createId(), isRestored } = post;
+    const { text, attachments, messages, body, isRestored, answerId = createId() } = post;
+    const { messageId = answerId } = post;
     const { trigger, replaces, userMessage } = post;
     const { route, user, role, sessionId, chatId, upstream } = place;
     const asked = {
