@@ -38,18 +38,17 @@ export {
   userMessageIdOf,
 } from './records.ts';
 export { isReplacing } from './replacing.ts';
-export { Runner, type RunnerOptions } from './runner.ts';
-export type { RunnerCommand, RunnerFrame } from './runner-protocol.ts';
-export { type ScriptedAgentOptions, scriptedAgent } from './scripted-agent.ts';
 export {
   checkMayWrite,
   DEFAULT_CHANNEL,
   type Done,
   type Member,
   type PromptRequest,
-  SETTLE_MS,
-  Session,
-} from './session.ts';
+} from './requests.ts';
+export { Runner, type RunnerOptions } from './runner.ts';
+export type { RunnerCommand, RunnerFrame } from './runner-protocol.ts';
+export { type ScriptedAgentOptions, scriptedAgent } from './scripted-agent.ts';
+export { SETTLE_MS, Session } from './session.ts';
 export {
   createSessions,
   type SessionHold,

@@ -4,7 +4,7 @@ import type { Channel } from '../core/translator.ts';
 import type { User } from '../turns/upstream.ts';
 import { userMessageIdOf } from './records.ts';
 import type { Replacement } from './replacing.ts';
-import type { PromptRequest } from './session.ts';
+import type { PromptRequest } from './requests.ts';
 import type { SessionStorage, StoredPrompt } from './storage.ts';
 
 type NewPrompt = {

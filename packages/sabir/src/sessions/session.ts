@@ -1,9 +1,7 @@
-import type { AuditEvent } from '../core/audit.ts';
 import { toDecision } from '../core/decision.ts';
 import {
   CANNOT_STEER,
   MAY_NOT_ANSWER,
-  MAY_ONLY_WATCH,
   NOT_FOUND,
   NOT_QUEUED,
   PROMPT_TAKEN,
@@ -15,7 +13,7 @@ import {
   STILL_ANSWERED,
 } from '../core/errors.ts';
 import { createId } from '../core/id.ts';
-import { isAtLeast, mayAnswer, type Role } from '../core/roles.ts';
+import { mayAnswer } from '../core/roles.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
 import { toSteeringChunk } from '../core/steering.ts';
 import type { Channel } from '../core/translator.ts';
@@ -23,7 +21,6 @@ import type { SessionEvent } from '../turns/agent.ts';
 import type { OrphanedTurn, Steer, TurnInfo, TurnLog } from '../turns/log.ts';
 import { hasExpired } from '../turns/question.ts';
 import type { AskedQuestion } from '../turns/turn-progress.ts';
-import type { Attachment, User } from '../turns/upstream.ts';
 import { createAgentHosts } from './agent-hosts.ts';
 import { systemClock } from './clock.ts';
 import { isLargerThan } from './event-size.ts';
@@ -42,41 +39,17 @@ import {
 import { createPeople } from './people.ts';
 import { exceededBy, REFUSALS } from './prompt-limits.ts';
 import { channelKeyOf, isSameChannel, sessionKeyOf } from './records.ts';
-import { findReplacement, findWaiting, isReplacing, type Naming } from './replacing.ts';
+import { findReplacement, findWaiting, isReplacing } from './replacing.ts';
+import {
+  channelOf,
+  checkMayWrite,
+  type Done,
+  type Member,
+  type PromptRequest,
+} from './requests.ts';
 import { createRunnerHost } from './runner-host.ts';
 import { SessionTurns } from './session-turns.ts';
 import type { PromptInfo, SessionStorage } from './storage.ts';
-
-export const DEFAULT_CHANNEL: Channel = { channelType: 'web', channelId: 'default' };
-
-/** A user in a session, with what they may do. */
-export type Member = {
-  user: User;
-  role: Role;
-  /** Only this channel is theirs. @default all */
-  channel?: Channel;
-};
-
-export type PromptRequest = Partial<Channel> &
-  Naming & {
-    /** The same one sent again is not asked again. @default a new id */
-    promptId?: string;
-    /** @default a new id */
-    turnId?: string;
-    /** The id of the answer's message. @default a new id */
-    messageId?: string;
-    text: string;
-    attachments?: Attachment[];
-    body?: Record<string, unknown>;
-    /** See `PromptInfo`. */
-    chatId?: string;
-    traceparent?: string;
-    /** What the request takes, for the limits. */
-    bytes: number;
-  };
-
-/** What was done, for an audit: undefined where nothing was. */
-export type Done = Pick<AuditEvent, 'turnId' | 'questionId' | 'approved'>;
 
 /** How long a regenerate or an edit waits for the end of the turn that it replaces. */
 export const SETTLE_MS = 5_000;
@@ -427,15 +400,4 @@ export class Session {
     this.#notify({ type: 'closed' });
     this.#subscribers.clear();
   }
-}
-
-export function checkMayWrite(role: Role): void {
-  if (!isAtLeast(role, 'collaborator')) throw new SabirError(MAY_ONLY_WATCH);
-}
-
-function channelOf({ channelType, channelId }: Partial<Channel>): Channel {
-  return {
-    channelType: channelType ?? DEFAULT_CHANNEL.channelType,
-    channelId: channelId ?? DEFAULT_CHANNEL.channelId,
-  };
 }
