@@ -162,7 +162,7 @@ export class ChatStream<M extends MessageLike = UIMessage> {
 
     const request = async (
       verb: string,
-      body?: object,
+      body: object | false | undefined,
       headers?: HeadersInit,
       signal?: AbortSignal,
       more?: object,
@@ -256,17 +256,15 @@ export class ChatStream<M extends MessageLike = UIMessage> {
         run.signal,
         messages,
         async (cursor, link, attempts) => {
-          const body =
-            messages && !cursor
-              ? {
-                  sessionId: this.id,
-                  ...(await resolve(options.body)),
-                  ...sent?.body,
-                  messages: reducer.messages,
-                  messageId,
-                  trigger,
-                }
-              : undefined;
+          const body = messages &&
+            !cursor && {
+              sessionId: this.id,
+              ...(await resolve(options.body)),
+              ...sent?.body,
+              messages: reducer.messages,
+              messageId,
+              trigger,
+            };
           const response = await request(body ? '' : 'stream', body, sent?.headers, link, {
             ...(cursor && { 'last-event-id': cursor }),
             // A promise to come back by itself, and to stop explicitly; and how often this was tried.

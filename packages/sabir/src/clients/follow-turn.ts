@@ -1,7 +1,7 @@
 import { type TURN_LOST, TURN_LOST_MESSAGE } from '../core/errors.ts';
 import { createFrameReader, type SseFrame } from '../core/sse.ts';
 import { toError } from './http.ts';
-import { onShown } from './page-events.ts';
+import { PAGE_EVENTS } from './page-events.ts';
 
 export type FollowOptions = {
   /**
@@ -75,11 +75,15 @@ export async function followTurn<Held>(
   // The page is shown again, or its network is back: the next attempt does not wait. A connection
   // from before the network went away is half-open; one that missed a sign of life while the page
   // slept may be. Without a cursor neither is cut: it could not be resumed.
-  onShown(
-    signal,
-    (type) =>
-      (link.signal.aborted || (cursor && (type === 'online' || Date.now() > staleAt))) && cut(),
-  );
+  // A loop of its own: `onShown` costs a page 16 bytes more.
+  for (const type of PAGE_EVENTS)
+    globalThis.addEventListener?.(
+      type,
+      () =>
+        globalThis.document?.hidden ||
+        ((link.signal.aborted || (cursor && (type === 'online' || Date.now() > staleAt))) && cut()),
+      { signal },
+    );
   const watch = () => {
     staleAt = Date.now() + silenceMs / 2;
     clearTimeout(timer as number);

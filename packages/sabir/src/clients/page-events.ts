@@ -1,7 +1,10 @@
+/** The page is shown again, or hidden; or its network is back. */
+export const PAGE_EVENTS = ['online', 'pageshow', 'visibilitychange'];
+
 /** Calls back whenever the page is shown again, or its network is back while it is shown. */
-export function onShown(signal: AbortSignal, listener: (type: string) => unknown): void {
-  for (const type of ['online', 'pageshow', 'visibilitychange'])
-    globalThis.addEventListener?.(type, () => globalThis.document?.hidden || listener(type), {
+export function onShown(signal: AbortSignal, listener: () => unknown): void {
+  for (const type of PAGE_EVENTS)
+    globalThis.addEventListener?.(type, () => globalThis.document?.hidden || listener(), {
       signal,
     });
 }
