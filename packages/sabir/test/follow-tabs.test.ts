@@ -105,7 +105,8 @@ describe.skipIf(!findChromium())(`tabs that follow${findChromium() ? '' : NO_CHR
 
       // The tab that has the connection closes.
       await one.close();
-      await vi.waitUntil(() => follows.length === 2, { timeout: 5_000 });
+      // A browser may send a GET again by itself.
+      await vi.waitUntil(() => follows.length > 1, { timeout: 5_000 });
       expect(follows[1]).toMatch(/:\d+$/);
       await haveConnections(1);
       void user('olga').post(chatBody('Again'));
@@ -155,7 +156,8 @@ describe.skipIf(!findChromium())(`tabs that follow${findChromium() ? '' : NO_CHR
     await two.evaluate(() => send('Hello'));
     const run = await agent.run();
     run.text('Ahoy');
-    await vi.waitUntil(() => follows.length === 2, { timeout: 5_000 });
+    // A browser may send a GET again by itself.
+    await vi.waitUntil(() => follows.length > 1, { timeout: 5_000 });
     run.text(' there');
     run.end();
     for (const tab of [one, two]) await shows(tab, 'user: Hello', 'assistant: Ahoy there');
