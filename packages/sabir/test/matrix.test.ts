@@ -13,7 +13,7 @@ import { ROWS, type RowName } from './matrix/rows.ts';
 import { startMatrix } from './matrix/run.ts';
 
 const CELLS: readonly (readonly [MatrixClientName, ...RowName[]])[] = [
-  ['useChat 5', 'approve'],
+  ['useChat 5', 'approve', 'stop then regenerate'],
   ['useChat 7', 'visible again', 'two waiting', 'approve after reload', 'edit then reload'],
   ['AI Elements', 'tool'],
   ['assistant-ui', 'tool', 'second tab', 'approve', 'edit then reload'],
