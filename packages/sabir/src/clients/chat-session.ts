@@ -159,7 +159,7 @@ export class ChatSession<M extends MessageLike = UIMessage> {
 
   /**
    * Options that may change while the session is open: all but where it is. With another `shareAs`, or other headers that
-   * are no function, it connects anew: somebody else may have signed in.
+   * are no function, it connects anew: another user may have signed in.
    */
   configure = (options: Partial<ChatSessionOptions>): void => {
     const before = identityOf(this.#options);

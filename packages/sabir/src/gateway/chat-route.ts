@@ -143,7 +143,7 @@ export function routeLogOf(...names: string[]): string {
   return JSON.stringify(names);
 }
 
-/** What an agent may keep a chat's turns under, whoever's chat it is. */
+/** The key under which an agent may keep the turns of a chat. On the contract routes it differs for each user. */
 export function chatKeyOf({ logSession, logChat }: Pick<Place, 'logSession' | 'logChat'>): string {
   return JSON.stringify([logSession, logChat]);
 }

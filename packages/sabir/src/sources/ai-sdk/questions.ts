@@ -20,7 +20,7 @@ const CLIENT_TOOL_MS = 5 * 60_000;
 export type QuestionsOptions = {
   /** How long people and clients have to answer. @default 5 minutes for a client's tool, else no limit */
   questionMs?: number | undefined;
-  /** The user whose prompt this is. Only their clients run its tools, unless the agent names somebody else. */
+  /** The user whose prompt this is. Only their clients run its tools, unless the agent names other users. */
   askerId: string;
 };
 type End = { status: 'answered'; answer: unknown } | { status: 'expired' };
