@@ -179,7 +179,7 @@ describe('ChatSession', () => {
     await is(() => server.streams.length === 1);
   });
 
-  it('keeps its connection and its frames when onEvent throws', async () => {
+  it('keeps its connection and its frames when onEvent or a subscriber throws', async () => {
     const thrown: unknown[] = [];
     const original = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -196,13 +196,55 @@ describe('ChatSession', () => {
       },
     });
     await isOpen();
+    session.subscribe(() => {
+      throw new Error('cannot render');
+    });
     await server.send(
       control('turn', { ...OPENING, after: 0 }),
       control('event', { event: { type: 'title', title: 'Harbour' } }),
       ...turnFrames('t1', 'a1', 'Ahoy'),
     );
-    await is(() => session.getFollowed().turn?.seq === 5 && thrown.length === 1);
+    await is(() => session.getFollowed().turn?.seq === 5 && thrown.length > 1);
     expect(server.follows()).toHaveLength(1);
+  });
+
+  it('connects where the browser lacks AbortSignal.any, and takes headers that it cannot send', async () => {
+    const { any } = AbortSignal;
+    onTestFinished(() => void Object.assign(AbortSignal, { any }));
+    Object.assign(AbortSignal, { any: undefined });
+    const server = await startFollowServer();
+    const { session, isOpen } = enter(server, { headers: { authorization: 'Bearer a' } });
+    await isOpen();
+    session.configure({ headers: { 'x-user': 'Łukasz' } });
+    session.configure({ headers: new Headers({ authorization: 'Bearer b' }) });
+    await isOpen();
+  });
+
+  it.each([
+    [
+      'was approved in its step',
+      { type: 'tool-approval-response', approvalId: 'q', approved: true },
+    ],
+    ['has its output', { type: 'tool-output-available', toolCallId: 'k', output: 1 }],
+    [
+      'was answered in words',
+      { type: 'data-question', id: 'q', data: { questionId: 'q', status: 'answered' } },
+    ],
+  ] as const)('does not take a call for waiting that %s', async (_, settled) => {
+    const server = await startFollowServer();
+    const { session, is, isOpen } = enter(server);
+    await isOpen();
+    const chunks = [
+      { type: 'start', messageId: 'a1' },
+      { type: 'tool-input-available', toolCallId: 'k', toolName: 'pay', input: {} },
+      { type: 'tool-approval-request', approvalId: 'q', toolCallId: 'k' },
+      settled,
+      { type: 'finish-step' },
+    ];
+    const frames = chunks.map((chunk, i) => `id: t1:${i + 1}\ndata: ${JSON.stringify(chunk)}\n\n`);
+    await server.send(control('turn', { ...OPENING, after: 0 }), ...frames);
+    await is(() => session.getFollowed().turn?.seq === 5);
+    expect(session.getFollowed().turn?.pausedAt).toBeUndefined();
   });
 
   it('waits longer and longer for a server that opens each stream and ends it', async () => {
@@ -311,6 +353,34 @@ describe('tabs of one browser', () => {
     two.close();
     await old.is(() => server.streams.length === 1);
     await old.isOpen();
+  });
+
+  it('do not steal from a hidden tab that is accepted when the server has refused them', async () => {
+    const server = await startFollowServer(({ headers }, response) => {
+      if (headers.authorization === 'Bearer new') return;
+      response.writeHead(401).end('{}');
+      return true;
+    });
+    const { postMessage } = BroadcastChannel.prototype;
+    onTestFinished(() => void Object.assign(BroadcastChannel.prototype, { postMessage }));
+    Object.assign(BroadcastChannel.prototype, {
+      postMessage(this: BroadcastChannel, message: object) {
+        postMessage.call(this, 'isHidden' in message ? { ...message, isHidden: true } : message);
+      },
+    });
+    const enterWith = (own: string) =>
+      enter(server, { ...SHARED, headers: () => ({ authorization: `Bearer ${own}` }) });
+    const old = enterWith('old');
+    await old.is(() => old.state().connection === 'refused');
+    const two = enterWith('new');
+    await two.isOpen();
+    await old.isOpen();
+    const before = server.follows().length;
+    for (let round = 0; round < 3; round++) {
+      await server.send(stateFrame({ history: `v${round}` }));
+      await old.is(() => old.session.getFollowed().history === `v${round}`);
+    }
+    expect(server.follows()).toHaveLength(before);
   });
 
   it('of another user than before have another connection', async () => {

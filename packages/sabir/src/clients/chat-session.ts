@@ -266,15 +266,15 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     isPending: boolean;
     /** A request of this page has read the turn, or does. */
     isRead: boolean;
-    /** The turn of this page's last request, while it waits in the queue. */
-    waiting: string | undefined;
+    /** The prompt of this page's last request, while it waits in the queue. */
+    waiting: QueuedTurn<M> | undefined;
     isUnsent: boolean;
   } => ({
     history: this.#feed.history,
     turn: this.#feed.turn,
     isPending: this.#unanswered > 0,
     isRead: this.#read.includes(this.#feed.turn?.opening.turnId ?? ''),
-    waiting: this.#shown.queue.find(({ turnId }) => turnId === this.#read.at(-1))?.turnId,
+    waiting: this.#shown.queue.find(({ turnId }) => turnId === this.#read.at(-1)),
     isUnsent: this.#isUnsent,
   });
 
@@ -370,7 +370,7 @@ export class ChatSession<M extends MessageLike = UIMessage> {
     // Pages cannot read a cookie that signs in: two tabs may belong to two users.
     if (!shareAs && !headers.has('authorization')) return undefined;
     const place = new URL(url, globalThis.location?.href).href;
-    return `sabir:${hash128([place, aiSdk, shareAs ?? [...headers].join('\n')].join('\n'))}`;
+    return `sabir:${hash128([place, aiSdk, shareAs || [...headers].join('\n')].join('\n'))}`;
   }
 
   /** A question on either wire: a `question` event, or a `data-question` chunk. */
@@ -416,13 +416,15 @@ export class ChatSession<M extends MessageLike = UIMessage> {
   }
 
   #tell(): void {
-    for (const listener of this.#listeners) listener();
+    // What one throws must not end the connection.
+    for (const listener of this.#listeners) queueMicrotask(listener);
   }
 }
 
 /** Who this page belongs to, as far as its options say so. */
 function identityOf({ shareAs, headers }: ChatSessionOptions): string {
-  return JSON.stringify([shareAs, typeof headers === 'function' || [...new Headers(headers)]]);
+  if (typeof headers === 'function') return JSON.stringify([shareAs]);
+  return JSON.stringify([shareAs, headers instanceof Headers ? [...headers] : headers]);
 }
 
 function isSamePath(one: string, other: string): boolean {

@@ -146,7 +146,11 @@ describe.each(KINDS)('an idle page with %s', (kind) => {
 describe.each<Kind>(['ai@5', 'ai@7', 'ChatStream'])('a page with %s', (kind) => {
   it('whose prompt waits behind one of the same moment shows the other turn, then its own', async () => {
     const { gateway, agent } = startHosted();
-    const pages = [await openPage(gateway, kind), await openPage(gateway, kind, 'olga')];
+    const init = { generateId: () => crypto.randomUUID() };
+    const pages = [
+      await openPage(gateway, kind, 'carl', { init }),
+      await openPage(gateway, kind, 'olga', { init }),
+    ];
     for (const page of pages) void page.send('Go').catch(() => undefined);
     (await agent.run()).text('First');
     for (const page of pages) await page.shows('user: Go', 'assistant: First');
@@ -245,6 +249,27 @@ describe.each<Kind>(['ai@5', 'ai@7', 'ChatStream'])('a page with %s', (kind) => 
     expect(agent.runs[1]?.isAborted).toBe(true);
     await vi.waitUntil(() => page.getSnapshot().status === 'ready');
   });
+});
+
+it('sends each of two prompts that wait behind the turn of another person', async () => {
+  const { gateway, agent } = startHosted();
+  const page = await openPage(gateway, 'ChatStream');
+  const { session } = await openPage(gateway, 'ChatStream', 'olga');
+  void page.send('One');
+  (await agent.run()).text('1');
+  await page.shows('user: One', 'assistant: 1');
+  await session.enqueue('Other');
+  void page.send('Two');
+  void page.send('Three');
+  for (const at of [0, 1, 2, 3]) {
+    const run = await agent.run(at);
+    run.text(at === 0 ? '' : `${at + 1}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    run.end();
+  }
+  await vi.waitUntil(() => page.getSnapshot().status === 'ready');
+  const asked = ['One', 'Other', 'Two', 'Three'];
+  await page.shows(...asked.flatMap((text, at) => [`user: ${text}`, `assistant: ${at + 1}`]));
 });
 
 it.each([

@@ -163,15 +163,12 @@ export function followChat<M extends MessageLike>(
     const { status } = chat.getSnapshot();
     const isBusy = status === 'submitted' || status === 'streaming';
     if (!waiting || !isBusy || !turn || turn.isOver || isRead) return;
-    session.forgetRequest(waiting);
+    session.forgetRequest(waiting.turnId);
     await chat.detach();
     const { messages } = chat.getSnapshot();
-    chat.setMessages(
-      messages.slice(
-        0,
-        messages.findLastIndex(({ role }) => role === 'user'),
-      ),
-    );
+    chat.setMessages(messages.filter(({ id }) => id !== waiting.message.id));
+    // A prompt that regenerates or edits has cut the screen.
+    shownHistory = undefined;
   };
 
   const work = async () => {

@@ -155,16 +155,25 @@ export class FollowedTurn<M extends MessageLike = UIMessage> {
     if (!this.frames.slice(-1).some(isOf('finish-step'))) return false;
     // An agent may leave out where its first step starts.
     const step = this.frames.slice(Math.max(this.frames.findLastIndex(isOf('start-step')), 0));
-    const read = (type: string) => step.filter(isOf(type)).map(({ data }) => parse(data) as Loose);
-    const asked = new Map(
-      [...read('data-question'), ...read('data-client-tool')].map(({ id, data }) => [id, data]),
-    );
+    const chunks = step.map(({ data }) => parse(data)).filter(isObject);
+    const of = (type: string) => chunks.filter((chunk) => chunk.type === type);
+    const questions = [...of('data-question'), ...of('data-client-tool')];
+    const dataOf = (questionId: unknown): Loose =>
+      (questions.findLast(({ id }) => id === questionId)?.data as Loose) ?? {};
     const me = this.#getMe();
     const isForMe = (id: unknown) =>
-      !me || mayAnswer((asked.get(id) as Loose | undefined)?.answerBy, { user: me, role: me.role });
+      !me || mayAnswer(dataOf(id).answerBy, { user: me, role: me.role });
+    const isSettled = ({ approvalId, toolCallId, isAutomatic }: Loose) =>
+      isAutomatic === true ||
+      (dataOf(approvalId).status ?? 'open') !== 'open' ||
+      chunks.some(
+        ({ type, preliminary, ...chunk }) =>
+          (type === 'tool-approval-response' && chunk.approvalId === approvalId) ||
+          (/^tool-output/.test(`${type}`) && !preliminary && chunk.toolCallId === toolCallId),
+      );
     return (
-      read('tool-approval-request').some(({ approvalId }) => isForMe(approvalId)) ||
-      [...asked].some(([id, data]) => (data as Loose)?.status === 'waiting' && isForMe(id))
+      of('tool-approval-request').some((one) => !isSettled(one) && isForMe(one.approvalId)) ||
+      questions.some(({ id }) => dataOf(id).status === 'waiting' && isForMe(id))
     );
   }
 

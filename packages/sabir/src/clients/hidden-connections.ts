@@ -3,7 +3,7 @@
  * shown tab may always connect. All hidden tabs together keep three connections; the others connect again, from their
  * cursor, when they are shown.
  */
-import { untilShown } from './page-events.ts';
+import { childOf, untilShown } from './page-events.ts';
 
 const HIDDEN_CONNECTIONS = 3;
 /** How long a tab that becomes hidden waits for one of them. */
@@ -16,8 +16,8 @@ export async function readWhileAllowed<T>(
   signal: AbortSignal,
   read: (signal: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
-  const ending = new AbortController();
-  const reading = AbortSignal.any([signal, ending.signal]);
+  const ending = childOf(signal);
+  const reading = ending.signal;
   let slot = isHidden() ? await untilAllowed(signal) : undefined;
   let isTaking = false;
 
@@ -30,7 +30,7 @@ export async function readWhileAllowed<T>(
     if (!isHidden()) release();
     if (!isHidden() || slot || isTaking) return;
     isTaking = true;
-    slot = await takeSlot(AbortSignal.any([reading, AbortSignal.timeout(TAKE_MS)]));
+    slot = await takeSlot(reading, TAKE_MS);
     isTaking = false;
     if (!isHidden() || reading.aborted) release();
     else if (!slot) ending.abort();
@@ -47,19 +47,18 @@ export async function readWhileAllowed<T>(
 
 /** Until one of the connections of hidden tabs is free, or the page is shown and needs none. */
 async function untilAllowed(signal: AbortSignal): Promise<Release | undefined> {
-  const waiting = new AbortController();
-  const ending = AbortSignal.any([signal, waiting.signal]);
-  void untilShown(ending).then(() => waiting.abort());
-  const slot = await takeSlot(ending);
+  const waiting = childOf(signal);
+  void untilShown(waiting.signal).then(() => waiting.abort());
+  const slot = await takeSlot(waiting.signal);
   waiting.abort();
   return slot;
 }
 
-/** Gives what releases the slot; undefined where the signal aborts first. */
-function takeSlot(signal: AbortSignal): Promise<Release | undefined> {
+/** Gives what releases the slot; undefined where the time is over, or the signal aborts, first. */
+function takeSlot(signal: AbortSignal, ms?: number): Promise<Release | undefined> {
   return new Promise((resolve) => {
-    const waiting = new AbortController();
-    const ending = AbortSignal.any([signal, waiting.signal]);
+    const waiting = childOf(signal);
+    const timer = ms === undefined ? undefined : setTimeout(() => waiting.abort(), ms);
     let isTaken = false;
     const take = () => {
       if (isTaken) return undefined;
@@ -69,11 +68,14 @@ function takeSlot(signal: AbortSignal): Promise<Release | undefined> {
     };
     const requests = Array.from({ length: HIDDEN_CONNECTIONS }, (_, slot) =>
       navigator.locks
-        .request(`sabir:hidden:${slot}`, { signal: ending }, take)
+        .request(`sabir:hidden:${slot}`, { signal: waiting.signal }, take)
         // Where locks are forbidden, as in some frames, nothing limits the tab.
-        .catch(() => ending.aborted || resolve(() => undefined)),
+        .catch(() => waiting.signal.aborted || resolve(() => undefined)),
     );
-    void Promise.all(requests).then(() => resolve(undefined));
+    void Promise.all(requests).then(() => {
+      clearTimeout(timer);
+      resolve(undefined);
+    });
   });
 }
 

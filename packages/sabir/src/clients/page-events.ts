@@ -12,12 +12,18 @@ export function onShown(signal: AbortSignal, listener: () => unknown): void {
 /** Resolves when the page is shown again, or its network is back, or the signal aborts. */
 export function untilShown(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const ending = new AbortController();
-    const done = () => {
-      ending.abort();
-      resolve();
-    };
-    onShown(ending.signal, done);
-    signal.addEventListener('abort', done, { signal: ending.signal });
+    const ending = childOf(signal);
+    ending.signal.addEventListener('abort', () => resolve());
+    if (ending.signal.aborted) resolve();
+    onShown(ending.signal, () => ending.abort());
   });
+}
+
+/** Aborts with the signal, or by itself. `AbortSignal.any` is missing in Safari before 17.4 and in React Native. */
+export function childOf(signal: AbortSignal): AbortController {
+  const child = new AbortController();
+  const abort = () => child.abort();
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { signal: child.signal });
+  return child;
 }

@@ -54,12 +54,14 @@ export async function shareFollow(options: ShareOptions): Promise<void> {
   let link: Link = { status: 'connecting' };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isStealing = false;
+  /** The server refused this tab, which has not been shown again since. */
+  let isRefused = false;
   const isHidden = () => Boolean(globalThis.document?.hidden);
 
-  /** Takes the lock from a tab that does not answer in time. */
+  /** Takes the lock from a tab that does not answer in time. A hidden tab can wait: it asks when it is shown. */
   const expectWithin = (ms: number) => {
     clearTimeout(timer);
-    if (!leading && ms) timer = setTimeout(() => void hold(true), ms);
+    if (!leading && ms) timer = setTimeout(() => isHidden() || void hold(true), ms);
   };
 
   const show = (next: Link) => {
@@ -85,7 +87,7 @@ export async function shareFollow(options: ShareOptions): Promise<void> {
     expectWithin(silenceMs && silenceMs + ANSWER_MS);
     if ('link' in data) show(data.link);
     if ('frames' in data) sink.onFrames(data.frames);
-    if (data.isHidden && !isHidden() && !isStealing) void hold(true);
+    if (data.isHidden && !isHidden() && !isStealing && !isRefused) void hold(true);
   };
 
   async function lead(own: AbortController): Promise<boolean> {
@@ -120,7 +122,6 @@ export async function shareFollow(options: ShareOptions): Promise<void> {
     latest?.abort();
     latest = own;
     isStealing = steal;
-    let isRefused = false;
     try {
       const request = steal ? { steal } : { signal: own.signal };
       isRefused = await navigator.locks.request(name, request, () => lead(own));
@@ -136,6 +137,7 @@ export async function shareFollow(options: ShareOptions): Promise<void> {
     if (signal.aborted) return;
     if (isRefused) await untilShown(signal);
     else expectWithin(silenceMs);
+    isRefused = false;
     if (!signal.aborted && !leading) void hold(false);
   }
 

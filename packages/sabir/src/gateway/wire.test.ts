@@ -326,7 +326,7 @@ describe('CORS', () => {
         'access-control-allow-credentials': 'true',
         'access-control-allow-methods': 'GET, POST, OPTIONS',
         'access-control-allow-headers':
-          'authorization, content-type, last-event-id, x-sabir-detach, x-sabir-resume, x-sabir-ai-sdk',
+          'authorization, content-type, last-event-id, x-sabir-detach, x-sabir-resume, x-sabir-attempt, x-sabir-ai-sdk',
         'access-control-expose-headers':
           'x-vercel-ai-ui-message-stream, x-sabir-turn, x-resumable-stream-id, retry-after',
         'access-control-max-age': '600',
