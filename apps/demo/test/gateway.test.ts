@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)(`the gateway${inBrowser}`, () => {
     const before = await words(page);
     await page.reload();
     await lastAnswer(page).locator('[data-usage]').waitFor();
-    expect(await words(page)).toBe(before);
+    await expect.poll(() => words(page)).toBe(before);
     expect(guest.complaints).toEqual([]);
   });
 
