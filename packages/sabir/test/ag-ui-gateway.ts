@@ -27,7 +27,10 @@ export const talker = asUpstream(async function* ({ text }): AsyncGenerator<Chun
 });
 
 /** An unmodified `HttpAgent` of carl's, on a gateway behind a real socket. */
-export async function connectAgUi(upstream: Upstream, options: Partial<ChatGatewayOptions> = {}) {
+export async function connectAgUi(
+  upstream: Upstream | undefined,
+  options: Partial<ChatGatewayOptions> = {},
+) {
   const gateway = createTestGateway(upstream, options);
   const url = await listen(gateway);
   const as = (

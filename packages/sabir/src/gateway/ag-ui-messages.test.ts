@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHttpAgent, saidBy } from '../../test/ag-ui-client.ts';
 import { connectAgUi, runInput } from '../../test/ag-ui-gateway.ts';
 import { listen } from '../../test/approval-agent.ts';
@@ -6,14 +6,22 @@ import { eventually, openSse, refusal } from '../../test/gateway-client.ts';
 import { startHosted } from '../../test/hosted-gateway.ts';
 import type { AuditEvent } from '../core/audit.ts';
 import type { Chunk } from '../core/chunks.ts';
-import { asUpstream, type Upstream } from './index.ts';
+import { createSessions, memorySessionStore } from '../sessions/index.ts';
+import { memoryTurnLog } from '../turns/memory.ts';
+import { type Agent, asUpstream, type Upstream } from './index.ts';
 
-type Asker = { upstream: Upstream; asked: string[]; heard: unknown[]; ended: string[] };
+type Asker = {
+  agent: Agent;
+  upstream: Upstream;
+  asked: string[];
+  heard: unknown[];
+  ended: string[];
+};
 
 /** Asks `hi` back, at once or after a text, and repeats everything else. What waits is kept by `store`. */
 function createAsker({ isSilent = false, store = new Map<string, object>() } = {}): Asker {
   const asker = { asked: [] as string[], heard: [] as unknown[], ended: [] as string[] };
-  const upstream = asUpstream({
+  const agent: Agent = {
     name: 'asker',
     concurrent: true,
     async *prompt({ text, chatKey, messageId, isRestored, answer }): AsyncGenerator<Chunk> {
@@ -32,8 +40,8 @@ function createAsker({ isSilent = false, store = new Map<string, object>() } = {
       asker.ended.push('hi');
     },
     restore: ({ chatKey }) => store.get(chatKey) as { messageId: string } | undefined,
-  });
-  return { upstream, ...asker };
+  };
+  return { agent, upstream: asUpstream(agent), ...asker };
 }
 
 const CANCELLED = { approved: false, cancelled: true };
@@ -141,6 +149,62 @@ describe('an AG-UI run with answers and a new message of its user', () => {
     const { newMessages } = await writeInstead(agent, 'not now');
     expect(saidBy(newMessages).text).toBe('You said not now.');
     expect(asker.heard).toEqual([]);
+  });
+
+  describe.each([
+    ['is not the latest any more', undefined],
+    ['is forgotten', 0],
+  ])('for a turn that has ended and %s,', (_, retentionMs) => {
+    const told = [
+      ['no session', undefined],
+      ['a session', {}],
+    ] as const;
+
+    /** The turn has asked without a word, was stopped, and another one has ended since. */
+    async function askAndEnd(inSession: object | undefined) {
+      const store = new Map();
+      const asker = createAsker({ isSilent: true, store });
+      const log = memoryTurnLog(retentionMs === undefined ? {} : { retentionMs });
+      const sessions =
+        inSession &&
+        createSessions({
+          store: memorySessionStore(),
+          agent: () => asker.agent,
+          log,
+        });
+      const { as, agent, carl, gateway } = await connectAgUi(
+        sessions ? undefined : asker.upstream,
+        sessions ? { sessions } : { log },
+      );
+      if (sessions) {
+        onTestFinished(async () => {
+          await gateway.close();
+          await sessions.close(0);
+        });
+      }
+      await agent.runAgent();
+      const path = '/api/sessions/s1/ag-ui/c1/stop';
+      await eventually(async () => (await carl.send('POST', path)).status === 202, 'the stop');
+      store.clear();
+      const { agent: other } = as('carl', [{ id: 'u2', role: 'user', content: 'not two' }]);
+      await other.runAgent();
+      await eventually(async () => (await log.live('s1')).length === 0);
+      expect(asker.asked).toEqual(['hi', 'not two']);
+      return { asker, agent };
+    }
+
+    it.each(told)('prompts its old message never again, with %s', async (_, inSession) => {
+      const { asker, agent } = await askAndEnd(inSession);
+      const [{ id: interruptId } = { id: '' }] = agent.pendingInterrupts;
+      await agent.runAgent({ resume: [{ interruptId, status: 'resolved', payload: 'Tunis' }] });
+      expect(asker.asked).toEqual(['hi', 'not two']);
+    });
+
+    it.each(told)('prompts a new message, with %s', async (_, inSession) => {
+      const { asker, agent } = await askAndEnd(inSession);
+      await writeInstead(agent, 'not now', 'u3');
+      expect(asker.asked).toEqual(['hi', 'not two', 'not now']);
+    });
   });
 
   it('with a message that says nothing is refused, and nothing is answered', async () => {

@@ -128,6 +128,12 @@ function answersIn(resume: unknown[]): Pick<GivingPost, 'cursor' | 'answers'> {
 
 /** Cancelling is a no to an approval; an agent that asked something else can tell it from an answer. */
 const CANCELLED = { approved: false, cancelled: true };
+
+/** Whether an answer is how this wire reads a cancelled interrupt. */
+export function isCancel(answer: unknown): boolean {
+  return answer === CANCELLED;
+}
+
 const TOOL_CANCELLED = 'The user cancelled the tool.';
 
 /** The payload is the output, unless it has exactly the shape of an answer to such a call. */

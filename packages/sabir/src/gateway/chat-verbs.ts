@@ -217,9 +217,8 @@ export function createChatVerbs(options: ChatVerbsOptions) {
         const { answersFirst } = post;
         if (answersFirst) {
           const given = giveAnswers(answersFirst, viewer);
-          const { turn: answered } = (await given) ?? {};
-          const isAsked = isAskedBefore(post, await turnsOf(place), answered);
-          if (isAsked) return goOn(answersFirst, viewer, given);
+          const continued = await given;
+          if (await isAsked(post, place, continued?.turn)) return goOn(answersFirst, viewer, given);
         }
         const { turn, isNew, accepted } = await begin(post, viewer, { channel, onEnd: release });
         isHeld = isNew;
@@ -235,6 +234,13 @@ export function createChatVerbs(options: ChatVerbsOptions) {
     } finally {
       if (!isHeld) release();
     }
+  }
+
+  async function isAsked(post: PromptPost, place: Place, continued: TurnInfo | undefined) {
+    const cursor = post.answersFirst?.cursor;
+    const answered = continued ?? (cursor && (await turns.find(cursor.turnId, place)));
+    const isStored = turns.hasMessage(post.userMessage.id, place);
+    return isAskedBefore(post, { known: await turnsOf(place), answered, isStored });
   }
 
   /** A session that refuses a message at once is answered with a status instead of a stream. */

@@ -105,6 +105,8 @@ export function createGatewayTurns(options: GatewayTurnsOptions) {
       live.filter((turn) => turn.status === 'queued' && hostOf(place).isAskedBy(turn, place)),
     unbegunIn: (place: Pick<Place, 'sessionId' | 'sessions'>): string[] =>
       hostOf(place).unbegun(place),
+    hasMessage: (messageId: string, place: Place): boolean | undefined =>
+      hostOf(place).hasMessage(messageId, place),
     queueOf: (turn: TurnInfo, place: Place): QueueWatch | undefined =>
       hostOf(place).queueOf(turn, place),
     stop: (turn: TurnInfo, place: Place, reason: string): Promise<boolean> =>

@@ -2,6 +2,7 @@ import { NOT_FOUND, SabirError, SHUTTING_DOWN } from '../core/errors.ts';
 import type { UIMessage } from '../core/message.ts';
 import type { TurnOutcome, Usage } from '../core/outcome.ts';
 import { startTimeout } from '../core/timers.ts';
+import type { Channel } from '../core/translator.ts';
 import { within } from '../core/within.ts';
 import { withoutContent } from '../core/without-content.ts';
 import {
@@ -9,6 +10,7 @@ import {
   DEFAULT_CHANNEL,
   historyOf,
   isReplacing,
+  isSameChannel,
   type PromptInfo,
   promptIdOf,
   type Session,
@@ -278,6 +280,19 @@ export function createHostedTurns(
       const { session, release } = sessions.hold(sessionId);
       release();
       return session.queue.list().map(({ messageId }) => messageId);
+    },
+    hasMessage(messageId, { sessionId, channel = DEFAULT_CHANNEL }) {
+      const { session, release } = sessions.hold(sessionId);
+      release();
+      const { storage } = session;
+      const message = storage.message(messageId);
+      const isHere = (one: Channel | undefined) => one !== undefined && isSameChannel(one, channel);
+      const isIt = (prompt: PromptInfo) => userMessageIdOf(prompt) === messageId && isHere(prompt);
+      return (
+        isHere(message) ||
+        storage.wasReplaced(messageId, channel) ||
+        storage.openPrompts().some(isIt)
+      );
     },
     queueOf({ turnId, requestId: promptId, lastSeq, outcome }, { sessionId }) {
       if (lastSeq > 0 || outcome) return undefined;

@@ -64,6 +64,8 @@ export type TurnHost = {
   isAskedBy(turn: TurnInfo, place: Place): boolean;
   /** The answers of this session to prompts whose turns the log does not have yet. */
   unbegun(place: Pick<Place, 'sessionId'>): string[];
+  /** Whether the session has a user's message, or had it; undefined where no session in this process keeps them. */
+  hasMessage(messageId: string, place: Place): boolean | undefined;
   /** A user begins to watch. Gives the function to call when they leave. */
   enter(place: Place): () => void;
   /** What happens in a conversation beside its turns. */

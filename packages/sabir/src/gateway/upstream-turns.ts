@@ -186,6 +186,7 @@ export function createUpstreamTurns(
     isOfChat: () => true,
     isAskedBy: ({ userId }, { user }) => userId === undefined || userId === user.id,
     unbegun: () => [],
+    hasMessage: () => undefined,
     enter: () => () => undefined,
     // Its session is elsewhere: here only its turns are known.
     watch: () => ({
