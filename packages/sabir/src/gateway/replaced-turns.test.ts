@@ -9,6 +9,7 @@ import {
   openSse,
 } from '../../test/gateway-client.ts';
 import { turnOf } from '../../test/hosted-gateway.ts';
+import { memoryTurnLog } from '../turns/memory.ts';
 import type { ChatGatewayOptions, FinishedTurn } from './index.ts';
 
 const again = (text: string) => chatBody(text, { trigger: 'regenerate-message' });
@@ -96,6 +97,51 @@ describe('a regenerate or an edit in a chat without a session', () => {
       }
     }
     expect(agent.runs).toHaveLength(3);
+  });
+
+  it.each([
+    ['with a name', { 'x-sabir-attempt': 'a' }],
+    ['without a name', {}],
+  ])('stops the turn where only its repeat arrives, %s', async (_, headers) => {
+    const { user, run, finished, answer } = await startAnswering();
+    const repeat = () =>
+      user('carl').post(again('one'), { headers: { ...headers, 'x-sabir-resume': '1' } });
+    const sent = [await repeat()];
+    expect(run.turn.signal.aborted).toBe(true);
+    await answer(1);
+    const [second] = sent.map(openSse);
+    await second?.ended;
+    await eventually(() => finished.length === 2, 'onFinish');
+    expect(finished.map(({ outcome }) => outcome.status)).toEqual(['stopped', 'finished']);
+  });
+
+  it('stops nothing where its turn has ended when it is sent again', async () => {
+    const { agent, user, run, answer } = await startAnswering();
+    run.end();
+    const edited = await user('carl').post(edit('u-one', 'uno'));
+    await answer(1);
+    await openSse(edited).ended;
+    await user('carl').post(chatBody('two'));
+    const later = await agent.run(2);
+    const repeat = await user('carl').post(edit('u-one', 'uno'), {
+      headers: { 'x-sabir-resume': '1' },
+    });
+    expect(turnOf(repeat)).toBe(turnOf(edited));
+    expect(later.turn.signal.aborted).toBe(false);
+  });
+
+  it.each([
+    ['its log', 503, () => ({ log: memoryTurnLog({ liveBytes: 1_000 }) })],
+    ['a limit of its user', 429, () => ({ limits: { liveTurnsPerUser: 1 } })],
+  ])('stops nothing where %s refuses it', async (_, status, open) => {
+    const options: Partial<ChatGatewayOptions> = open();
+    const { agent, user, run } = await startAnswering(options);
+    run.delta('x'.repeat(1_500));
+    const isFull = () => (options.log?.limits.liveBytes?.use?.() ?? Infinity) > 1_000;
+    await eventually(isFull, 'a full log');
+    expect((await user('carl').post(again('one'))).status).toBe(status);
+    expect(run.turn.signal.aborted).toBe(false);
+    expect(agent.runs).toHaveLength(1);
   });
 
   it('prompts anew for an edit back to earlier words, and attaches when that is sent twice', async () => {

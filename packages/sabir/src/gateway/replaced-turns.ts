@@ -41,11 +41,11 @@ export function createReplacedTurns(log: TurnLog, runner: TurnRunner) {
   }
 
   return {
-    async stop({ requestId }: Beginning, place: Place): Promise<void> {
+    async stop(post: Beginning, place: Place): Promise<void> {
       const { logSession, logChat, sessionId, user } = place;
       const live = await log.live(logSession, logChat);
       // The same request came before: it attaches to its turn.
-      if (live.some((turn) => turn.requestId.startsWith(requestId))) return;
+      if (live.some((turn) => isSameRequest(turn, post))) return;
       const chatKey = chatKeyOf(place);
       const here = runner
         .unstoredIn(sessionId)
@@ -64,6 +64,12 @@ export function createReplacedTurns(log: TurnLog, runner: TurnRunner) {
       await within(WAIT_MS, Promise.all(ends)).finally(() => waiting.abort());
     },
   };
+}
+
+/** Whether this regenerate or edit began the turn. Where a client names its attempts, another attempt is another request. */
+export function isSameRequest(turn: TurnInfo, { requestId, answerId }: Beginning): boolean {
+  const isIt = turn.requestId.startsWith(requestId);
+  return isIt && (answerId === undefined || turn.messageId === answerId);
 }
 
 /** For the gateway that has asked for the turn's end, after `onFinish`. */

@@ -9,7 +9,7 @@ import type { Admission } from './admission.ts';
 import { contentOf, isAskedBy } from './chat-post.ts';
 import { chatKeyOf, type Place, userCaller } from './chat-route.ts';
 import type { RouteName, UpstreamOption } from './options.ts';
-import { createReplacedTurns } from './replaced-turns.ts';
+import { createReplacedTurns, isSameRequest } from './replaced-turns.ts';
 import type { TurnAccounts } from './turn-accounts.ts';
 import type { Asking, Beginning, Begun, TurnHost } from './turn-host.ts';
 import { readOrigin, toOrigin } from './turn-origin.ts';
@@ -50,6 +50,20 @@ export function createUpstreamTurns(
     const live = await log.live(logSession, logChat);
     const turns = [...live, await log.latest(logSession, logChat)];
     return turns.some((turn) => turn?.requestId.startsWith(requestId));
+  }
+
+  /** Ends what a regenerate or an edit replaces. Where the log is full and refuses the new turn, what runs goes on. */
+  async function makeWay(post: Beginning, place: Place): Promise<void> {
+    const { max = Infinity, use } = log.limits.liveBytes ?? {};
+    const isFull = use !== undefined && use() > max;
+    if (isReplacing(post) && !isOfServer(place) && !isFull) await replaced.stop(post, place);
+  }
+
+  /** The turn of a regenerate or an edit that is sent again, if it has arrived before. */
+  async function findOwn(post: Beginning, { logSession, logChat }: Place) {
+    const live = await log.live(logSession, logChat);
+    const ended = await log.ended(logSession, logChat);
+    return [...ended, ...live].findLast((turn) => isSameRequest(turn, post));
   }
 
   /** Whether a turn that the same request began once is not meant this time: another one is asked for. */
@@ -97,7 +111,9 @@ export function createUpstreamTurns(
   ): Promise<Begun> {
     const { place, channel, requestId, askedAt, headers, isRepeat, onEnd } = asking;
     if (refusal && !(await isKnown(post, place))) throw refusal;
-    if (isReplacing(post) && !isRepeat && !isOfServer(place)) await replaced.stop(post, place);
+    const own = isReplacing(post) && isRepeat ? await findOwn(post, place) : undefined;
+    if (own) return { turn: own, isNew: false };
+    if (!refusal) await makeWay(post, place);
     const { text, attachments, messages, body, isRestored, answerId = createId() } = post;
     const { messageId = answerId } = post;
     const { trigger, replaces, userMessage } = post;
