@@ -83,7 +83,8 @@ export function createHostedTurns(
 
   /**
    * Whether a prompt that was asked before is to be asked anew: its turn has not answered it, or is forgotten, or another
-   * prompt has replaced it, as where an edit is taken back by another edit.
+   * prompt has replaced it, as where an edit is taken back by another edit. Another attempt of a client that names its attempts
+   * is asked anew also while an earlier one runs.
    */
   async function isToBeAskedAnew(
     { storage }: Session,
@@ -91,7 +92,10 @@ export function createHostedTurns(
     post: Beginning,
     { askedAt, isRepeat }: Asking,
   ): Promise<boolean> {
-    if (prompt.status !== 'ended') return false;
+    if (prompt.status !== 'ended') {
+      const isNamed = post.answerId !== undefined && isReplacing(post);
+      return isNamed && prompt.messageId !== post.answerId;
+    }
     const isForgotten = (await log.get(prompt.turnId)) === undefined;
     if (isForgotten || prompt.messageId === post.answerId) return isForgotten;
     // A client that sends again without a name for its attempt means the latest one.

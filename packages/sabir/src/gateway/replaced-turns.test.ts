@@ -144,6 +144,17 @@ describe('a regenerate or an edit in a chat without a session', () => {
     expect(agent.runs).toHaveLength(1);
   });
 
+  it('stops nothing for another attempt that a limit refuses', async () => {
+    const { agent, user } = await startAnswering({ limits: { liveTurnsPerUser: 1 } });
+    const send = (attempt: string) =>
+      user('carl').post(again('one'), { headers: { 'x-sabir-attempt': attempt } });
+    (await agent.run()).end();
+    await eventually(async () => (await send('a')).status === 200, 'room');
+    const running = await agent.run(1);
+    expect((await send('b')).status).toBe(429);
+    expect(running.turn.signal.aborted).toBe(false);
+  });
+
   it('prompts anew for an edit back to earlier words, and attaches when that is sent twice', async () => {
     const { agent, user, answer } = await startAnswering();
     const ask = async (text: string, times = 1) => {

@@ -41,11 +41,13 @@ export function createReplacedTurns(log: TurnLog, runner: TurnRunner) {
   }
 
   return {
-    async stop(post: Beginning, place: Place): Promise<void> {
+    /** Gives the ids of the turns that ran in the chat. */
+    async stop(post: Beginning, place: Place): Promise<ReadonlySet<string>> {
       const { logSession, logChat, sessionId, user } = place;
       const live = await log.live(logSession, logChat);
+      const ran = new Set(live.map(({ turnId }) => turnId));
       // The same request came before: it attaches to its turn.
-      if (live.some((turn) => isSameRequest(turn, post))) return;
+      if (live.some((turn) => isSameRequest(turn, post))) return ran;
       const chatKey = chatKeyOf(place);
       const here = runner
         .unstoredIn(sessionId)
@@ -62,6 +64,7 @@ export function createReplacedTurns(log: TurnLog, runner: TurnRunner) {
         ...elsewhere.map((turn) => stopElsewhere(turn, waiting.signal)),
       ];
       await within(WAIT_MS, Promise.all(ends)).finally(() => waiting.abort());
+      return ran;
     },
   };
 }

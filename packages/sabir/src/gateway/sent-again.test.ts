@@ -4,14 +4,16 @@ import {
   chatBody,
   createTestGateway,
   createUser,
+  eventually,
   ORIGIN,
   openSse,
 } from '../../test/gateway-client.ts';
 import { startHosted, turnOf } from '../../test/hosted-gateway.ts';
+import { createLedAgent } from '../../test/led-agent.ts';
 import { createClient } from '../../test/real-clients.ts';
 import { saysOf } from '../../test/stock-pages.ts';
 import { ChatStream, SabirChatTransport } from '../clients/index.ts';
-import { asUpstream, type ChatGateway } from './index.ts';
+import { type Agent, asUpstream, type ChatGateway } from './index.ts';
 
 function createCounting() {
   let answers = 0;
@@ -66,6 +68,83 @@ describe.each(HOSTS)('a regenerate that is sent again, %s,', (_, open) => {
     const send = await start();
     for (let times = 0; times < 3; times++) await send(again);
     expect((await send(again, undefined, 1)).text).toBe('Answer 4 to one');
+  });
+});
+
+const LED_HOSTS: [string, (agent: Agent) => ChatGateway][] = [
+  ['in a session', (agent) => startHosted({ sessions: { agent: () => agent } }).gateway],
+  ['without a session', (agent) => createTestGateway(asUpstream(agent))],
+];
+
+describe.each(LED_HOSTS)('another attempt while one runs, %s,', (_, open) => {
+  async function start() {
+    const agent = createLedAgent();
+    const gateway = open(agent);
+    const carl = createUser(gateway, 'carl');
+    const send = (body: object, attempt: string, tries = 0) =>
+      carl.post(body, { headers: { 'x-sabir-resume': `${tries}`, 'x-sabir-attempt': attempt } });
+    const first = openSse(await send(chatBody('one'), 'first'));
+    const { text, end } = await agent.run();
+    text('First');
+    end();
+    await first.ended;
+    return { agent, gateway, send };
+  }
+
+  const edited = {
+    ...chatBody('uno'),
+    messageId: 'u-one',
+    messages: [{ id: 'u-one', role: 'user', parts: [{ type: 'text', text: 'uno' }] }],
+  };
+  it.each([
+    ['a regenerate', again, 0],
+    ['an edit', edited, 0],
+    ['a regenerate whose first copy was lost', again, 1],
+    ['an edit whose first copy was lost', edited, 1],
+  ])('stops it and is prompted: %s', async (_, body, tries) => {
+    const { agent, send } = await start();
+    const a = await send(body, 'a');
+    const running = await agent.run(1);
+    running.text('Half');
+    const b = await send(body, 'b', tries);
+    expect(turnOf(b)).not.toBe(turnOf(a));
+    expect(running.prompt.signal.aborted).toBe(true);
+    const next = await agent.run(2);
+    // Both are sent again, and stop nothing.
+    const [earlier, later] = [await send(body, 'a', 1), await send(body, 'b', 2)];
+    expect([earlier, later].map(turnOf)).toEqual([a, b].map(turnOf));
+    expect(next.prompt.signal.aborted).toBe(false);
+    next.text('Whole');
+    next.end();
+    const sse = openSse(b);
+    await sse.ended;
+    expect(sse.text()).toBe('Whole');
+    expect(agent.runs).toHaveLength(3);
+  });
+
+  it('is prompted for a page that stops and regenerates again, with SabirChatTransport', async () => {
+    const { agent, gateway } = await start();
+    const fetch = (async (url: string, init?: RequestInit) => {
+      const headers = new Headers(init?.headers);
+      headers.set('authorization', 'Bearer carl');
+      return gateway.fetch(new Request(url, { ...init, headers }));
+    }) as typeof globalThis.fetch;
+    const transport = new SabirChatTransport({ api: `${ORIGIN}/api/sessions/s1/chat`, fetch });
+    const { chat } = await createClient('ai@7', transport as never);
+    const sent = chat.sendMessage({ text: 'one' });
+    (await agent.run(1)).end();
+    await sent;
+    const stopped = chat.regenerate();
+    (await agent.run(2)).text('Half');
+    await eventually(() => saysOf(chat.messages).at(-1) === 'Half', 'half of the answer');
+    await chat.stop();
+    await stopped;
+    const asking = chat.regenerate();
+    const next = await agent.run(3);
+    next.text('Whole');
+    next.end();
+    await asking;
+    expect(saysOf(chat.messages)).toEqual(['one', 'Whole']);
   });
 });
 

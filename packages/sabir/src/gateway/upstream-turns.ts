@@ -17,6 +17,8 @@ import type { TurnRunner, TurnRunnerOptions } from './turn-runner.ts';
 
 type UpstreamTurnsOptions = TurnRunnerOptions & { admission: Admission };
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** The turns that this gateway begins in its log and runs on an upstream. */
 export function createUpstreamTurns(
   options: UpstreamTurnsOptions,
@@ -45,18 +47,24 @@ export function createUpstreamTurns(
   }
 
   /** Whether this may be a message that was sent before, and begins nothing. */
-  async function isKnown({ requestId }: Beginning, place: Place): Promise<boolean> {
+  async function isKnown(post: Beginning, place: Place): Promise<boolean> {
     const { logSession, logChat } = place;
     const live = await log.live(logSession, logChat);
-    const turns = [...live, await log.latest(logSession, logChat)];
-    return turns.some((turn) => turn?.requestId.startsWith(requestId));
+    const latest = await log.latest(logSession, logChat);
+    const isIt = (turn: TurnInfo) =>
+      isReplacing(post) ? isSameRequest(turn, post) : turn.requestId.startsWith(post.requestId);
+    return live.some(isIt) || (latest !== undefined && isIt(latest));
   }
 
-  /** Ends what a regenerate or an edit replaces. Where the log is full and refuses the new turn, what runs goes on. */
-  async function makeWay(post: Beginning, place: Place): Promise<void> {
+  /**
+   * Ends what a regenerate or an edit replaces, and gives the ids of the turns that ran. Where the log is full and refuses the
+   * new turn, what runs goes on.
+   */
+  async function makeWay(post: Beginning, place: Place): Promise<ReadonlySet<string>> {
     const { max = Infinity, use } = log.limits.liveBytes ?? {};
     const isFull = use !== undefined && use() > max;
-    if (isReplacing(post) && !isOfServer(place) && !isFull) await replaced.stop(post, place);
+    if (!isReplacing(post) || isOfServer(place) || isFull) return NONE;
+    return replaced.stop(post, place);
   }
 
   /** The turn of a regenerate or an edit that is sent again, if it has arrived before. */
@@ -69,13 +77,14 @@ export function createUpstreamTurns(
   /** Whether a turn that the same request began once is not meant this time: another one is asked for. */
   async function isEarlier(
     { turnId, messageId, outcome, endedAt = Infinity }: TurnInfo,
-    { isWish, replaces, ...post }: Beginning,
+    post: Beginning,
     { askedAt, isRepeat, place }: Asking,
   ): Promise<boolean> {
-    if (!outcome || messageId === post.answerId) return false;
-    // A client that asked before that turn had ended asked for it.
-    if (!isRepeat && endedAt > askedAt) return false;
+    const { isWish, replaces } = post;
+    if (messageId === post.answerId) return false;
     const isNamed = post.answerId !== undefined;
+    // A client that asked before that turn had ended asked for it, unless it names another attempt.
+    if (!outcome || (!isRepeat && endedAt > askedAt)) return isNamed && isReplacing(post);
     if (isWish && (!isRepeat || isNamed)) return true;
     const isAnswered = outcome.status === 'finished' || outcome.status === 'paused';
     if (isRepeat && isNamed && !isAnswered) return true;
@@ -92,14 +101,20 @@ export function createUpstreamTurns(
     info: BeginTurn,
     post: Beginning,
     asking: Asking,
+    waitedFor: ReadonlySet<string>,
   ): ReturnType<typeof log.begin> {
-    let begun = await log.begin(info).catch((error) => {
-      admission.countLogRefusal(error);
-      throw error;
-    });
+    const tryToBegin = () =>
+      log.begin(info).catch((error) => {
+        admission.countLogRefusal(error);
+        throw error;
+      });
+    let begun = await tryToBegin();
     while ('existing' in begun && (await isEarlier(begun.existing, post, asking))) {
-      info.requestId = `${post.requestId} after ${begun.existing.turnId}`;
-      begun = await log.begin(info);
+      // One that began while this request waited for others to end.
+      const { outcome, turnId } = begun.existing;
+      if (!outcome && !waitedFor.has(turnId)) await makeWay(post, asking.place);
+      info.requestId = `${post.requestId} after ${turnId}`;
+      begun = await tryToBegin();
     }
     return begun;
   }
@@ -110,10 +125,10 @@ export function createUpstreamTurns(
     refusal: SabirError | undefined,
   ): Promise<Begun> {
     const { place, channel, requestId, askedAt, headers, isRepeat, onEnd } = asking;
-    if (refusal && !(await isKnown(post, place))) throw refusal;
     const own = isReplacing(post) && isRepeat ? await findOwn(post, place) : undefined;
     if (own) return { turn: own, isNew: false };
-    if (!refusal) await makeWay(post, place);
+    if (refusal && !(await isKnown(post, place))) throw refusal;
+    const waitedFor = refusal ? NONE : await makeWay(post, place);
     const { text, attachments, messages, body, isRestored, answerId = createId() } = post;
     const { messageId = answerId } = post;
     const { trigger, replaces, userMessage } = post;
@@ -149,7 +164,7 @@ export function createUpstreamTurns(
       ...(isRepeat && { isRepeat }),
       ...(origin && { origin }),
     };
-    const begun = await beginInLog(info, post, asking);
+    const begun = await beginInLog(info, post, asking, waitedFor);
     if (runner.isClosing) {
       if ('writer' in begun) await callOff(begun.writer, info, SHUTTING_DOWN);
       throw new SabirError(SHUTTING_DOWN);
