@@ -246,7 +246,6 @@ export class SessionTurns {
   }
 
   #giveUp(current: Current): void {
-    this.#settleBegun(current.prompt.turnId, true);
     this.#end(current, this.#stored.toBroken(current.prompt, LOG_FAILED));
   }
 
@@ -280,6 +279,8 @@ export class SessionTurns {
     const { hosts, notify } = this.#options;
     this.#storeLater(prompt, finished);
     hosts.ended(prompt.turnId);
+    // Another writer may have begun and ended it.
+    this.#settleBegun(prompt.turnId, true);
     notify({ type: 'ended', prompt, outcome, message, ...(usage && { usage }) });
     this.next();
   }

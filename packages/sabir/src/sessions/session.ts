@@ -17,6 +17,7 @@ import { mayAnswer } from '../core/roles.ts';
 import { toSafeLogger } from '../core/safe-logger.ts';
 import { toSteeringChunk } from '../core/steering.ts';
 import type { Channel } from '../core/translator.ts';
+import { within } from '../core/within.ts';
 import type { SessionEvent } from '../turns/agent.ts';
 import type { OrphanedTurn, Steer, TurnInfo, TurnLog } from '../turns/log.ts';
 import { hasExpired } from '../turns/question.ts';
@@ -199,7 +200,8 @@ export class Session {
 
   /**
    * Before `prompt`, for a request that regenerates or edits: ends what it replaces and what has not ended yet, where this
-   * member may replace it, and waits for that end. Throws a `SabirError` where the request is refused, and ends nothing then.
+   * member may replace it, and waits a while for that end. Throws a `SabirError` where the request is refused, and ends
+   * nothing then.
    */
   async makeWay(request: PromptRequest, member: Member): Promise<void> {
     const { storage, queue } = this;
@@ -217,7 +219,9 @@ export class Session {
     if (!findReplacement(storage, request, channel, member)) return;
     if (queue.list().some(isHere)) return;
     const { running } = this;
-    if (running && isHere(running)) await this.stop(running, member, 'replaced');
+    if (running && isHere(running)) {
+      await within(SETTLE_MS, this.stop(running, member, 'replaced'));
+    }
     await this.settle(channel);
   }
 
