@@ -139,6 +139,7 @@ export function createGatewayTurns(options: GatewayTurnsOptions) {
     unstoredIn: runner.unstoredIn,
     async close(): Promise<void> {
       stopAdopting();
+      inSessions?.awaitRecovered();
       await runner.close();
       inSessions?.close();
     },

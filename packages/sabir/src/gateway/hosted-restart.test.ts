@@ -116,6 +116,37 @@ describe('onFinish after a restart, for prompts that an earlier process accepted
     ]);
   });
 
+  it.each([
+    ['ends it', false, 'failed'],
+    ['waits for its end', true, 'finished'],
+  ])('runs before the next process has closed, which %s', async (_, isEnding, status) => {
+    const file = makeFile();
+    const first = start(file);
+    openSse(await first.carl.post(chatBody('one')));
+    await first.agent.run();
+    await postToWait(first, 'carl', chatBody('two'));
+    await first.close();
+
+    const stored: string[] = [];
+    const second = startHosted({
+      sessions: { store: sqliteSessionStore({ file }) },
+      gateway: {
+        async onFinish({ outcome }) {
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          stored.push(outcome.status);
+        },
+      },
+    });
+    const run = await second.agent.run();
+    const closing = Promise.all([
+      second.gateway.close(),
+      second.sessions.close(isEnding ? 5_000 : 0),
+    ]);
+    if (isEnding) run.end();
+    await closing;
+    expect(stored).toEqual([status]);
+  });
+
   it('does not run for a prompt that no gateway of this process asked', async () => {
     const file = makeFile();
     const first = start(file);

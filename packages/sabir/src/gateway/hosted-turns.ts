@@ -44,6 +44,8 @@ export type HostedTurns = TurnHost & {
   withdrawUnwatched(turnId: string): boolean;
   /** Whether people on sockets of the session see its turns. */
   isWatched(turn: TurnInfo): boolean;
+  /** `runner.close` waits for the turns of an earlier process too, as it does for those that were asked for here. */
+  awaitRecovered(): void;
   close(): void;
 };
 
@@ -358,6 +360,12 @@ export function createHostedTurns(
           leave();
           release();
         });
+    },
+    awaitRecovered() {
+      if (!options.onFinish) return;
+      for (const { session, prompt } of sessions.recovered()) {
+        if (prompt.chatId !== undefined) runner.awaitAtClose(whenEnded(session, prompt.turnId));
+      }
     },
     close: stopListening,
     watch: (place, on) => watchHostedChat(sessions, place, on),

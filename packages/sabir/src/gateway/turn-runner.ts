@@ -95,6 +95,11 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
     unfinished.add(end);
   }
 
+  /** The end of a turn may add its `onFinish`. */
+  async function untilFinished(): Promise<void> {
+    while (unfinished.size > 0) await Promise.all(unfinished);
+  }
+
   return {
     run(running: Running): Turn {
       const { writer, prompt, upstream, requestId, takenOver, isKept, trace } = running;
@@ -198,7 +203,7 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
       isClosing = true;
       // A gateway that shares the log goes on with what it can, and no viewer notices.
       const handOver = () => [...live.values()].map(({ turn }) => turn.handOver());
-      await allWithin(timing.shutdownMs, handOver());
+      await within(timing.shutdownMs, Promise.all(handOver()));
       // They wait for a person, and another process can go on with them.
       const pause = () => {
         for (const { turn } of live.values()) if (turn.canWait) turn.abandon(PAUSED);
@@ -209,17 +214,13 @@ export function createTurnRunner(options: TurnRunnerOptions, accounts: TurnAccou
         handOver();
         pause();
       });
-      await allWithin(timing.shutdownMs, unfinished);
+      await within(timing.shutdownMs, untilFinished());
       pausing.clear();
       for (const { turn } of live.values()) turn.abandon(turn.canWait ? PAUSED : CLOSED);
-      await allWithin(LAST_WORDS_MS, unfinished);
+      await within(LAST_WORDS_MS, untilFinished());
       for (const pool of pools.values()) pool.close();
     },
   };
-}
-
-async function allWithin(ms: number, promises: Iterable<Promise<unknown>>): Promise<void> {
-  await within(ms, Promise.all(promises));
 }
 
 function hasToldNothing({ message, outcome }: FinishedTurn): boolean {

@@ -14,7 +14,7 @@ import {
   type SessionTiming,
 } from './options.ts';
 import { Session } from './session.ts';
-import type { SessionStore } from './storage.ts';
+import type { PromptInfo, SessionStore } from './storage.ts';
 import type { SessionOrigin } from './stored-turns.ts';
 import { watchStore } from './watched-store.ts';
 
@@ -43,7 +43,13 @@ type Ended = Extract<SessionNotice, { type: 'ended' }>;
 type EndListener = (ended: Ended, session: Session) => void;
 
 /** A session in memory, and how many use it. */
-type Entry = { readonly session: Session; users: number; linger?: Timer };
+type Entry = {
+  readonly session: Session;
+  users: number;
+  linger?: Timer;
+  /** The ids of prompts that an earlier process accepted, whose turns have not ended here. */
+  readonly recovered: Set<string>;
+};
 
 export type SessionHold = { readonly session: Session; release(): void };
 
@@ -94,7 +100,7 @@ export function createSessions(options: SessionsOptions) {
       ...(options.onLimit && { onLimit: options.onLimit }),
       ...(logger && { logger }),
     });
-    const entry: Entry = { session, users: 0 };
+    const entry: Entry = { session, users: 0, recovered };
     entries.set(sessionId, entry);
     session.subscribe((notice) => {
       options.onNotice?.(notice, session);
@@ -191,6 +197,13 @@ export function createSessions(options: SessionsOptions) {
       endListeners.add(listener);
       return () => void endListeners.delete(listener);
     },
+    /** The prompts that run or wait and that an earlier process accepted, with their sessions. */
+    recovered: (): { session: Session; prompt: PromptInfo }[] =>
+      [...entries.values()].flatMap(({ session, recovered }) =>
+        [...(session.running ? [session.running] : []), ...session.queue.list()]
+          .filter(({ promptId }) => recovered.has(promptId))
+          .map((prompt) => ({ session, prompt })),
+      ),
     /** Takes up what was under way when the process ended. Call it when agents can be reached. */
     recover(): void {
       stopAdopting ??= log.onOrphan(adopt);
