@@ -11,6 +11,8 @@ const REASON = 'replaced';
 /** How long a new turn waits for the end of those that it replaces. */
 const WAIT_MS = 5_000;
 const POLL_MS = 50;
+/** A log without retention forgets a turn before its `onFinish` has run. */
+const FORGOTTEN_MS = 500;
 /** How long a gateway keeps the note that a replaced turn is over. */
 const NOTE_MS = 2 * WAIT_MS;
 
@@ -27,15 +29,19 @@ export function createReplacedTurns(log: TurnLog, runner: TurnRunner) {
   /** The gateway that runs the turn leaves a note when it is over: `noteEnd`. */
   async function stopElsewhere({ turnId }: TurnInfo, signal: AbortSignal): Promise<void> {
     if (!(await stop(turnId))) return;
+    let forgottenMs = 0;
     while (!signal.aborted) {
       if (await log.notes.take(noteOf(turnId))) {
         // The same request may wait at another gateway too.
         await log.notes.add(noteOf(turnId), NOTE_MS);
         return;
       }
-      const { outcome } = (await log.get(turnId)) ?? {};
+      const turn = await log.get(turnId);
       // It ended by itself, before it was stopped.
-      if (outcome && !isReplaced(outcome)) return;
+      if (turn?.outcome && !isReplaced(turn.outcome)) return;
+      // It may have done so, or its gateway is gone.
+      if (!turn) forgottenMs += POLL_MS;
+      if (forgottenMs > FORGOTTEN_MS) return;
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   }
@@ -52,9 +58,10 @@ export function createReplacedTurns(log: TurnLog, runner: TurnRunner) {
       const here = runner
         .unstoredIn(sessionId)
         .filter(({ prompt }) => prompt.chatKey === chatKey && prompt.user.id === user.id);
-      const elsewhere = live.filter(
-        (turn) => isAskedBy(turn.requestId, user.id) && !runner.turnHere(turn.turnId),
-      );
+      // The request of a turn that goes on after a restart does not name its user.
+      const isMine = ({ requestId, userId }: TurnInfo) =>
+        userId === undefined ? isAskedBy(requestId, user.id) : userId === user.id;
+      const elsewhere = live.filter((turn) => isMine(turn) && !runner.turnHere(turn.turnId));
       const waiting = new AbortController();
       const ends = [
         ...here.map(async (turn) => {
