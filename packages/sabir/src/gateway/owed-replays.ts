@@ -58,13 +58,17 @@ export function createOwedReplays(log: Pick<TurnLog, 'notes' | 'ended'>) {
       // Also while it runs: a page is not sent the same answer twice.
       const isOwed = await take(user.id, latest.messageId);
       if (!isOwed && !latest.outcome) return latest;
-      for (const turn of await log.ended(logSession, logChat)) {
-        if (turn.turnId === latest.turnId || turn.lastSeq === 0) continue;
-        if (!(await take(user.id, turn.messageId))) continue;
-        if (isOwed) await owe(user.id, latest.messageId);
-        return turn;
-      }
-      return isOwed ? latest : undefined;
+      const ended = (await log.ended(logSession, logChat, MAX_SETTLED)).filter(
+        ({ turnId, lastSeq }) => turnId !== latest.turnId && lastSeq > 0,
+      );
+      // All at once: most often there is none, and each would be a round trip.
+      const areOwed = await Promise.all(ended.map(({ messageId }) => take(user.id, messageId)));
+      const [oldest, ...others] = ended.filter((_, index) => areOwed[index]);
+      if (!oldest) return isOwed ? latest : undefined;
+      const later = others.map(({ messageId }) => owe(user.id, messageId, true));
+      if (isOwed) later.push(owe(user.id, latest.messageId));
+      await Promise.all(later);
+      return oldest;
     },
   };
 }

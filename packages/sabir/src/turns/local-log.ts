@@ -390,8 +390,8 @@ export function createLocalTurnLog(options: LocalTurnLogOptions, journal?: TurnJ
       const found = turns.live(sessionId, chatId);
       return found.filter((turn) => isLive(turn)).map(toInfo);
     },
-    async ended(sessionId, chatId) {
-      const found = [...(turns.chatOf(sessionId, chatId)?.turns ?? [])];
+    async ended(sessionId, chatId, most) {
+      const found = [...(turns.chatOf(sessionId, chatId)?.turns ?? [])].slice(-most);
       return found.filter((turn) => !isLive(turn)).map(toInfo);
     },
     async close() {

@@ -162,8 +162,8 @@ export interface TurnLog {
    * the oldest first.
    */
   live(sessionId: string, chatId?: string): Promise<TurnInfo[]>;
-  /** The turns of a chat that have ended and are retained, in the order they began. */
-  ended(sessionId: string, chatId: string): Promise<TurnInfo[]>;
+  /** Of the last `most` turns of a chat, those that have ended and are retained, in the order they began. */
+  ended(sessionId: string, chatId: string, most: number): Promise<TurnInfo[]>;
   /**
    * Calls `listener` when a turn begins in this chat, whichever process begins it. Without an id, turns may have begun
    * unnoticed, as while the store was away: ask `live` and `latest`. A listener may get the same id again, and must not

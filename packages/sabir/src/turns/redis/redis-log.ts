@@ -333,13 +333,13 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
   }
 
   /** The ids of turns in one of the sets, in their order. */
-  async function listed(set: string, ...order: 'REV'[]): Promise<string[]> {
-    return (await store.ask(() => store.send(set, 'ZRANGE', set, 0, -1, ...order))) as string[];
+  async function listed(set: string, from = 0, ...order: 'REV'[]): Promise<string[]> {
+    return (await store.ask(() => store.send(set, 'ZRANGE', set, from, -1, ...order))) as string[];
   }
 
-  /** The turns of one of the sets that are known. */
-  async function findAll(set: string): Promise<TurnInfo[]> {
-    const found = await Promise.all((await listed(set)).map(find));
+  /** The turns of one of the sets that are known; with a negative `from`, of so many at its end. */
+  async function findAll(set: string, from?: number): Promise<TurnInfo[]> {
+    const found = await Promise.all((await listed(set, from)).map(find));
     return found.flatMap((known) => (known ? [known.info] : []));
   }
 
@@ -374,7 +374,7 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
     limits: {},
     begin,
     async latest(sessionId, chatId) {
-      for (const turnId of await listed(keys.ofChat(sessionId, chatId), 'REV')) {
+      for (const turnId of await listed(keys.ofChat(sessionId, chatId), 0, 'REV')) {
         const known = await find(turnId);
         if (known) return known.info;
       }
@@ -388,8 +388,9 @@ export function redisTurnLog(options: RedisTurnLogOptions): TurnLog {
       const set = isWhole ? keys.ofSession(sessionId) : keys.ofChat(sessionId, chatId);
       return (await findAll(set)).filter(({ outcome }) => !outcome);
     },
-    async ended(sessionId, chatId) {
-      return (await findAll(keys.ofChat(sessionId, chatId))).filter(({ outcome }) => outcome);
+    async ended(sessionId, chatId, most) {
+      const found = await findAll(keys.ofChat(sessionId, chatId), -most);
+      return found.filter(({ outcome }) => outcome);
     },
     read(turnId, after, signal, batchBytes, isPassive) {
       const mirror = isClosed || signal.aborted ? undefined : mirrorOf(turnId);
