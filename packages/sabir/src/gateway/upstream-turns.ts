@@ -17,6 +17,8 @@ import type { TurnRunner, TurnRunnerOptions } from './turn-runner.ts';
 
 type UpstreamTurnsOptions = TurnRunnerOptions & { admission: Admission };
 
+/** A client that sends a request again does so soon: few turns have begun since. */
+const MOST_ENDED = 20;
 const NONE: ReadonlySet<string> = new Set();
 
 /** The turns that this gateway begins in its log and runs on an upstream. */
@@ -70,7 +72,7 @@ export function createUpstreamTurns(
   /** The turn of a regenerate or an edit that is sent again, if it has arrived before. */
   async function findOwn(post: Beginning, { logSession, logChat }: Place) {
     const live = await log.live(logSession, logChat);
-    const ended = await log.ended(logSession, logChat);
+    const ended = await log.ended(logSession, logChat, MOST_ENDED);
     return [...ended, ...live].findLast((turn) => isSameRequest(turn, post));
   }
 
