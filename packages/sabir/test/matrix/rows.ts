@@ -175,7 +175,7 @@ export const ROWS = [
       // A stock client that shows its error after the person has come back does not try again; ours show none.
       await page
         .getByRole('alert')
-        .waitFor({ timeout: 2_000 })
+        .waitFor({ timeout: 5_000 })
         .catch(() => undefined);
       await setVisible(page, true);
       await seesSoFar(page, SLOW_SO_FAR);
