@@ -153,6 +153,17 @@ export function chatBody(text: string, more: object = {}) {
   };
 }
 
+/** What a stock client posts to regenerate the answer to a message, by default the last one. */
+export const regenerateBody = (text: string, more: object = {}) =>
+  chatBody(text, { trigger: 'regenerate-message', ...more });
+
+/** What a stock client posts to edit the message with this id. */
+export const editBody = (id: string, text: string) => ({
+  ...chatBody(text),
+  messageId: id,
+  messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }],
+});
+
 export type SseReader = {
   /** Everything so far, `[DONE]` included. */
   frames: SseFrame[];

@@ -1,12 +1,10 @@
 /** A regenerate or an edit that comes to another gateway than the turn that it replaces. */
 import { describe, expect, it } from 'vitest';
 import type { FinishedTurn } from '../src/gateway/index.ts';
-import { chatBody, createAgent, createUser, openSse } from './gateway-client.ts';
+import { chatBody, createAgent, createUser, openSse, regenerateBody } from './gateway-client.ts';
 import { startFleet, useRedis } from './many-gateways.ts';
 import { IF_REDIS, until } from './redis-gateways.ts';
 import { hasRedis } from './redis-server.ts';
-
-const again = (text: string) => chatBody(text, { trigger: 'regenerate-message' });
 
 describe.skipIf(!hasRedis)(`gateways on one Redis, without sessions${IF_REDIS}`, () => {
   const redis = useRedis();
@@ -30,7 +28,7 @@ describe.skipIf(!hasRedis)(`gateways on one Redis, without sessions${IF_REDIS}`,
     await first.until(() => first.text());
     await first.leave();
     // The same request comes to two gateways.
-    const asking = [carl(B).post(again('one')), carl(C).post(again('one'))];
+    const asking = [carl(B).post(regenerateBody('one')), carl(C).post(regenerateBody('one'))];
     await until('the turn is stopped', () => run.turn.signal.aborted);
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(agent.runs).toHaveLength(1);

@@ -277,6 +277,9 @@ describe('ChatSession', () => {
 
 describe('tabs of one browser', () => {
   const SHARED = { shareAs: 'olga' };
+  /** A tab with a token of its own. */
+  const enterWith = (server: Server, token: string) =>
+    enter(server, { ...SHARED, headers: () => ({ authorization: `Bearer ${token}` }) });
 
   it('share one connection, and a tab that comes late gets all of the running turn', async () => {
     const server = await startFollowServer();
@@ -339,11 +342,9 @@ describe('tabs of one browser', () => {
       response.writeHead(401).end('{}');
       return true;
     });
-    const enterWith = (own: string) =>
-      enter(server, { ...SHARED, headers: () => ({ authorization: `Bearer ${own}` }) });
-    const old = enterWith('old');
+    const old = enterWith(server, 'old');
     await old.is(() => old.state().connection === 'refused');
-    const two = enterWith('new');
+    const two = enterWith(server, 'new');
     await two.isOpen();
     await old.isOpen();
     expect(server.streams).toHaveLength(1);
@@ -368,11 +369,9 @@ describe('tabs of one browser', () => {
         postMessage.call(this, 'isHidden' in message ? { ...message, isHidden: true } : message);
       },
     });
-    const enterWith = (own: string) =>
-      enter(server, { ...SHARED, headers: () => ({ authorization: `Bearer ${own}` }) });
-    const old = enterWith('old');
+    const old = enterWith(server, 'old');
     await old.is(() => old.state().connection === 'refused');
-    const two = enterWith('new');
+    const two = enterWith(server, 'new');
     await two.isOpen();
     await old.isOpen();
     const before = server.follows().length;

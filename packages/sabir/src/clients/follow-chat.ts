@@ -165,6 +165,7 @@ export function followChat<M extends MessageLike>(
     if (!waiting || !isBusy || !turn || turn.isOver || isRead) return;
     session.forgetRequest(waiting.turnId);
     await chat.detach();
+    if (hasLeft) return;
     const { messages } = chat.getSnapshot();
     chat.setMessages(messages.filter(({ id }) => id !== waiting.message.id));
     // A prompt that regenerates or edits has cut the screen.

@@ -4,20 +4,15 @@ import {
   createAgent,
   createTestGateway,
   createUser,
+  editBody,
   eventually,
   isSettled,
   openSse,
+  regenerateBody,
 } from '../../test/gateway-client.ts';
 import { turnOf } from '../../test/hosted-gateway.ts';
 import { memoryTurnLog } from '../turns/memory.ts';
 import type { ChatGatewayOptions, FinishedTurn } from './index.ts';
-
-const again = (text: string) => chatBody(text, { trigger: 'regenerate-message' });
-const edit = (id: string, text: string) => ({
-  ...chatBody(text),
-  messageId: id,
-  messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }],
-});
 
 /** A gateway without sessions where carl's message "one" is being answered, without a viewer. */
 async function startAnswering(options: Partial<ChatGatewayOptions> = {}) {
@@ -42,9 +37,9 @@ async function startAnswering(options: Partial<ChatGatewayOptions> = {}) {
 
 describe('a regenerate or an edit in a chat without a session', () => {
   it.each([
-    ['a regenerate', again('one')],
-    ['an edit', edit('u-one', 'uno')],
-    ['an edit of an earlier message', edit('u-zero', 'zero')],
+    ['a regenerate', regenerateBody('one')],
+    ['an edit', editBody('u-one', 'uno')],
+    ['an edit of an earlier message', editBody('u-zero', 'zero')],
   ])('stops the turn that still runs, and begins after its onFinish: %s', async (_, body) => {
     const stored = Promise.withResolvers<void>();
     const outcomes: string[] = [];
@@ -70,8 +65,8 @@ describe('a regenerate or an edit in a chat without a session', () => {
   it('stops nothing of another user, of another chat, or for a message that is new', async () => {
     const { user, run, answer } = await startAnswering();
     const bodies = [
-      () => user('cora').post(again('one')),
-      () => user('carl').post({ ...again('one'), id: 'c2' }),
+      () => user('cora').post(regenerateBody('one')),
+      () => user('carl').post({ ...regenerateBody('one'), id: 'c2' }),
       () => user('carl').post(chatBody('two')),
     ];
     for (const [at, post] of bodies.entries()) {
@@ -85,7 +80,7 @@ describe('a regenerate or an edit in a chat without a session', () => {
   it('attaches and stops nothing when it is sent again', async () => {
     const { agent, user, answer } = await startAnswering();
     const carl = user('carl');
-    for (const [at, body] of [again('one'), edit('u-one', 'uno')].entries()) {
+    for (const [at, body] of [regenerateBody('one'), editBody('u-one', 'uno')].entries()) {
       const sent = await Promise.all([carl.post(body), carl.post(body)]);
       sent.push(await carl.post(body));
       sent.push(await carl.post(body, { headers: { 'x-sabir-resume': '1' } }));
@@ -105,7 +100,7 @@ describe('a regenerate or an edit in a chat without a session', () => {
   ])('stops the turn where only its repeat arrives, %s', async (_, headers) => {
     const { user, run, finished, answer } = await startAnswering();
     const repeat = () =>
-      user('carl').post(again('one'), { headers: { ...headers, 'x-sabir-resume': '1' } });
+      user('carl').post(regenerateBody('one'), { headers: { ...headers, 'x-sabir-resume': '1' } });
     const sent = [await repeat()];
     expect(run.turn.signal.aborted).toBe(true);
     await answer(1);
@@ -118,12 +113,12 @@ describe('a regenerate or an edit in a chat without a session', () => {
   it('stops nothing where its turn has ended when it is sent again', async () => {
     const { agent, user, run, answer } = await startAnswering();
     run.end();
-    const edited = await user('carl').post(edit('u-one', 'uno'));
+    const edited = await user('carl').post(editBody('u-one', 'uno'));
     await answer(1);
     await openSse(edited).ended;
     await user('carl').post(chatBody('two'));
     const later = await agent.run(2);
-    const repeat = await user('carl').post(edit('u-one', 'uno'), {
+    const repeat = await user('carl').post(editBody('u-one', 'uno'), {
       headers: { 'x-sabir-resume': '1' },
     });
     expect(turnOf(repeat)).toBe(turnOf(edited));
@@ -139,7 +134,7 @@ describe('a regenerate or an edit in a chat without a session', () => {
     run.delta('x'.repeat(1_500));
     const isFull = () => (options.log?.limits.liveBytes?.use?.() ?? Infinity) > 1_000;
     await eventually(isFull, 'a full log');
-    expect((await user('carl').post(again('one'))).status).toBe(status);
+    expect((await user('carl').post(regenerateBody('one'))).status).toBe(status);
     expect(run.turn.signal.aborted).toBe(false);
     expect(agent.runs).toHaveLength(1);
   });
@@ -147,7 +142,7 @@ describe('a regenerate or an edit in a chat without a session', () => {
   it('stops nothing for another attempt that a limit refuses', async () => {
     const { agent, user } = await startAnswering({ limits: { liveTurnsPerUser: 1 } });
     const send = (attempt: string) =>
-      user('carl').post(again('one'), { headers: { 'x-sabir-attempt': attempt } });
+      user('carl').post(regenerateBody('one'), { headers: { 'x-sabir-attempt': attempt } });
     (await agent.run()).end();
     await eventually(async () => (await send('a')).status === 200, 'room');
     const running = await agent.run(1);
@@ -159,9 +154,9 @@ describe('a regenerate or an edit in a chat without a session', () => {
     const { agent, user, answer } = await startAnswering();
     const ask = async (text: string, times = 1) => {
       const at = agent.runs.length;
-      const sent = [await user('carl').post(edit('u-one', text))];
+      const sent = [await user('carl').post(editBody('u-one', text))];
       await answer(at);
-      while (sent.length < times) sent.push(await user('carl').post(edit('u-one', text)));
+      while (sent.length < times) sent.push(await user('carl').post(editBody('u-one', text)));
       for (const sse of sent.map(openSse)) await sse.ended;
       return sent.map(turnOf);
     };
@@ -185,7 +180,7 @@ describe('a regenerate or an edit in a chat without a session', () => {
     });
     run.end();
     await eventually(async () => (await user('carl').resume()).status === 204, 'its end');
-    const asking = user('carl').post(again('one'));
+    const asking = user('carl').post(regenerateBody('one'));
     expect(await isSettled(asking)).toBe(false);
     stored.resolve();
     const second = openSse(await asking);

@@ -4,21 +4,16 @@ import {
   chatBody,
   createTestGateway,
   createUser,
+  editBody,
   eventually,
   openSse,
   refusal,
+  regenerateBody,
 } from '../../test/gateway-client.ts';
 import { createLedAgent } from '../../test/led-agent.ts';
 import { createLinkRig } from '../../test/link-rig.ts';
 import { CLIENTS, openPage, saysOf } from '../../test/stock-pages.ts';
 import type { FinishedTurn, GatewayTiming } from './index.ts';
-
-const again = (text: string) => chatBody(text, { trigger: 'regenerate-message' });
-const edit = (id: string, text: string) => ({
-  ...chatBody(text),
-  messageId: id,
-  messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }],
-});
 
 async function start(timing: Partial<GatewayTiming> = {}) {
   const agent = createLedAgent();
@@ -92,7 +87,7 @@ describe('a regenerate or an edit on a linked session', () => {
     await answer('Answer');
     await first.ended;
     await eventually(() => finished.length === 1, 'onFinish');
-    for (const body of [again('one'), edit('u-one', 'forged')]) {
+    for (const body of [regenerateBody('one'), editBody('u-one', 'forged')]) {
       const refused = await refusal(await user('cora').post(body));
       expect(refused).toMatchObject({ status: 409, code: 'replaces-others' });
     }
@@ -114,7 +109,7 @@ describe('a regenerate or an edit on a linked session', () => {
     const waiting = openSse(await user('cora').post(chatBody('two')));
     const { session } = rig.sessions.hold('s1');
     await eventually(() => session.queue.size === 1, 'its place in the queue');
-    const refused = await refusal(await user('carl').post(again('one')));
+    const refused = await refusal(await user('carl').post(regenerateBody('one')));
     expect(refused).toMatchObject({ status: 409, code: 'still-answered' });
     run.end();
     (await agent.run(1)).end();
@@ -128,7 +123,7 @@ describe('a regenerate or an edit on a linked session', () => {
     const first = openSse(await user('carl').post(chatBody('one')));
     await answer('Answer');
     await first.ended;
-    for (const body of [again('one'), edit('u-one', 'uno')]) {
+    for (const body of [regenerateBody('one'), editBody('u-one', 'uno')]) {
       const sent = [user('carl').post(body), user('carl').post(body)];
       await answer('Another');
       for (const sse of (await Promise.all(sent)).map(openSse)) {

@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { chatBody, eventually, openSse, refusal } from '../../test/gateway-client.ts';
+import {
+  chatBody,
+  editBody,
+  eventually,
+  openSse,
+  refusal,
+  regenerateBody,
+} from '../../test/gateway-client.ts';
 import { outcomeOf, startHosted, turnOf } from '../../test/hosted-gateway.ts';
 import { CLIENTS, openPage, saysOf } from '../../test/stock-pages.ts';
-
-const again = (text: string, more: object = {}) =>
-  chatBody(text, { trigger: 'regenerate-message', ...more });
-const edit = (id: string, text: string) => ({
-  ...chatBody(text),
-  messageId: id,
-  messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }],
-});
 
 /** A session in which carl's prompt "one" is being answered. */
 async function startAnswering() {
@@ -60,14 +59,14 @@ describe.each(CLIENTS)('stock $name, after a stop that only disconnects', ({ nam
 
 describe('a regenerate or an edit of what is being answered', () => {
   it.each([
-    ['its author', 'carl', again('one')],
+    ['its author', 'carl', regenerateBody('one')],
     ['its author, who names the answer', 'carl', 'answer'],
-    ['its author, with other words', 'carl', edit('u-one', 'uno')],
-    ['an owner', 'olga', again('one')],
+    ['its author, with other words', 'carl', editBody('u-one', 'uno')],
+    ['an owner', 'olga', regenerateBody('one')],
   ])('by %s stops the turn and replaces it', async (_, name, body) => {
     const { agent, user, first, run, stored, finished, session } = await startAnswering();
     const answer = session.running?.messageId;
-    const post = body === 'answer' ? again('one', { messageId: answer }) : body;
+    const post = body === 'answer' ? regenerateBody('one', { messageId: answer }) : body;
     const second = openSse(await user(name).post(post));
     await first.ended;
     expect(outcomeOf(first.chunks())).toMatchObject({ outcome: 'stopped' });
@@ -88,7 +87,7 @@ describe('a regenerate or an edit of what is being answered', () => {
     await first.ended;
     const second = openSse(await carl.post(chatBody('two')));
     await agent.run(1);
-    const third = openSse(await carl.post(edit('u-one', 'uno')));
+    const third = openSse(await carl.post(editBody('u-one', 'uno')));
     await second.ended;
     (await agent.run(2)).end();
     await third.ended;
@@ -96,8 +95,8 @@ describe('a regenerate or an edit of what is being answered', () => {
   });
 
   it.each([
-    ['a message of another person', again('one'), 'replaces-others'],
-    ['an unknown answer', again('one', { messageId: 'unknown' }), 'conversation-changed'],
+    ['a message of another person', regenerateBody('one'), 'replaces-others'],
+    ['an unknown answer', regenerateBody('one', { messageId: 'unknown' }), 'conversation-changed'],
   ])('is refused for %s, and the turn goes on', async (_, body, code) => {
     const { user, first, run } = await startAnswering();
     const refused = await refusal(await user('cora').post(body));
@@ -112,7 +111,7 @@ describe('a regenerate or an edit of what is being answered', () => {
     const { agent, carl, user, session, first, run } = await startAnswering();
     const waiting = openSse(await user('cora').post(chatBody('two')));
     await eventually(() => session.queue.size === 1, 'its place in the queue');
-    const refused = await refusal(await carl.post(again('one')));
+    const refused = await refusal(await carl.post(regenerateBody('one')));
     expect(refused).toMatchObject({ status: 409, code: 'still-answered' });
     run.end();
     await first.ended;
@@ -125,7 +124,7 @@ describe('a regenerate or an edit of what is being answered', () => {
     'attaches and stops nothing when it is sent again with the headers %j',
     async (headers) => {
       const { agent, carl, stored } = await startAnswering();
-      for (const body of [again('one'), edit('u-one', 'uno')]) {
+      for (const body of [regenerateBody('one'), editBody('u-one', 'uno')]) {
         const sent = await Promise.all([carl.post(body), carl.post(body)]);
         const run = await agent.run(agent.runs.length - 1);
         sent.push(await carl.post(body, { headers }));
@@ -158,7 +157,7 @@ describe('a regenerate or an edit of what is being answered', () => {
     });
     const first = openSse(await carl.post(chatBody('one')));
     await first.until(() => first.text());
-    const second = openSse(await carl.post(again('one')));
+    const second = openSse(await carl.post(regenerateBody('one')));
     await second.ended;
     expect(second.text()).toBe('Whole');
     expect(saysOf(session.storage.messages())).toEqual(['one', 'Whole']);
@@ -174,8 +173,8 @@ describe('a regenerate or an edit of a prompt that waits', () => {
   }
 
   it.each([
-    ['an edit', edit('u-two', 'due'), 'due'],
-    ['a regenerate', again('two'), 'two'],
+    ['an edit', editBody('u-two', 'due'), 'due'],
+    ['a regenerate', regenerateBody('two'), 'two'],
   ])('by its author takes its place: %s', async (_, body, text) => {
     const { agent, carl, session, run, first, waiting, stored } = await startWaiting();
     const edited = openSse(await carl.post(body));
@@ -191,7 +190,7 @@ describe('a regenerate or an edit of a prompt that waits', () => {
 
   it('by another person is refused', async () => {
     const { agent, user, session, run, first, waiting } = await startWaiting();
-    const refused = await refusal(await user('cora').post(edit('u-two', 'forged')));
+    const refused = await refusal(await user('cora').post(editBody('u-two', 'forged')));
     expect(refused).toMatchObject({ status: 409, code: 'still-answered' });
     expect(session.queue.size).toBe(1);
     run.end();

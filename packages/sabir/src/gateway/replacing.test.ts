@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { chatBody, eventually, openSse, refusal } from '../../test/gateway-client.ts';
+import {
+  chatBody,
+  editBody,
+  eventually,
+  openSse,
+  refusal,
+  regenerateBody,
+} from '../../test/gateway-client.ts';
 import { type HostedOptions, startHosted, turnOf } from '../../test/hosted-gateway.ts';
 import { CLIENTS, openPage, saysOf } from '../../test/stock-pages.ts';
 import type { UIMessage } from '../core/message.ts';
@@ -179,13 +186,6 @@ describe.each(CLIENTS)('a conversation of stock $name', ({ name }) => {
 
 describe('a request to regenerate or edit', () => {
   const say = (text: string, more: object = {}) => chatBody(text, more);
-  const again = (text: string, more: object = {}) =>
-    chatBody(text, { trigger: 'regenerate-message', ...more });
-  const edit = (id: string, text: string) => ({
-    ...chatBody(text),
-    messageId: id,
-    messages: [{ id, role: 'user', parts: [{ type: 'text', text }] }],
-  });
 
   async function startWith(texts: [user: string, text: string][], options?: HostedOptions) {
     const given = start(options);
@@ -206,7 +206,7 @@ describe('a request to regenerate or edit', () => {
     ['vera', 'viewer', 404],
   ])('of %s, a %s, for a message of carl’s is answered with %i', async (name, _, status) => {
     const { send, history, session } = await startWith([['carl', 'one']]);
-    for (const body of [again('one'), edit('u-one', 'uno')]) {
+    for (const body of [regenerateBody('one'), editBody('u-one', 'uno')]) {
       const before = await history();
       expect(await send(name, body)).toMatchObject({ status });
       const after = await history();
@@ -221,13 +221,15 @@ describe('a request to regenerate or edit', () => {
 
   it('keeps the words and the author of a message whose answer an owner regenerates', async () => {
     const { send, session, asked } = await startWith([['carl', 'one']]);
-    const forged = again('one', { messages: [{ ...say('forged').messages[0], id: 'u-one' }] });
+    const forged = regenerateBody('one', {
+      messages: [{ ...say('forged').messages[0], id: 'u-one' }],
+    });
     expect((await send('olga', forged)).text).toBe('Answer 2 to one');
     expect(asked.at(-1)?.text).toBe('one');
     const [question] = session.storage.messages();
     expect(question).toMatchObject({ id: 'u-one', authorId: 'carl', parts: [{ text: 'one' }] });
     // It is still carl's to regenerate.
-    expect((await send('carl', again('one'))).text).toBe('Answer 3 to one');
+    expect((await send('carl', regenerateBody('one'))).text).toBe('Answer 3 to one');
     expect(session.storage.messages()[0]).toMatchObject({ authorId: 'carl' });
   });
 
@@ -236,16 +238,19 @@ describe('a request to regenerate or edit', () => {
       ['carl', 'one'],
       ['cora', 'two'],
     ]);
-    expect(await send('carl', edit('u-one', 'uno'))).toMatchObject({ status: 409 });
+    expect(await send('carl', editBody('u-one', 'uno'))).toMatchObject({ status: 409 });
     expect(await history()).toHaveLength(4);
-    expect(await send('olga', edit('u-one', 'uno'))).toMatchObject({ status: 200 });
+    expect(await send('olga', editBody('u-one', 'uno'))).toMatchObject({ status: 200 });
     expect(saysOf(await history())).toEqual(['uno', 'Answer 3 to uno']);
   });
 
   it('that is sent again attaches to the same turn, and replaces nothing twice', async () => {
     const { send, history, notices } = await startWith([['carl', 'one']]);
     const [, answer] = await history();
-    for (const body of [again('one', { messageId: answer?.id }), edit('u-one', 'uno')]) {
+    for (const body of [
+      regenerateBody('one', { messageId: answer?.id }),
+      editBody('u-one', 'uno'),
+    ]) {
       const first = await send('carl', body);
       const shown = await history();
       const second = await send('carl', body);
@@ -262,9 +267,9 @@ describe('a request to regenerate or edit', () => {
     await first.ended;
     const slack = openSse(await carl.post(say('two'), { query: 'channelType=slack&channelId=c9' }));
     await agent.run(1);
-    const regenerated = openSse(await carl.post(again('one')));
+    const regenerated = openSse(await carl.post(regenerateBody('one')));
     await eventually(() => session.queue.size === 1, 'its place in the queue');
-    const edited = await refusal(await user('olga').post(edit('u-one', 'uno')));
+    const edited = await refusal(await user('olga').post(editBody('u-one', 'uno')));
     expect(edited).toMatchObject({ status: 409, code: 'still-answered' });
     for (const at of [1, 2]) (await agent.run(at)).end();
     await Promise.all([slack.ended, regenerated.ended]);
@@ -280,7 +285,7 @@ describe('a request to regenerate or edit', () => {
     await agent.run(1);
     const notices: SessionNotice['type'][] = [];
     session.subscribe(({ type }) => void notices.push(type));
-    const regenerated = openSse(await user('carl').post(again('one', { id: 'c2' })));
+    const regenerated = openSse(await user('carl').post(regenerateBody('one', { id: 'c2' })));
     await eventually(() => session.queue.size === 1, 'its place in the queue');
     expect(session.storage.message('u-one')).toBeUndefined();
     expect((await carl.stop('c2')).status).toBe(202);
@@ -294,19 +299,19 @@ describe('a request to regenerate or edit', () => {
 
   it('of an answer that the session does not have says what to do', async () => {
     const { carl, history } = await startWith([['carl', 'one']]);
-    const refused = await refusal(await carl.post(again('one', { messageId: 'gone' })));
+    const refused = await refusal(await carl.post(regenerateBody('one', { messageId: 'gone' })));
     expect(refused).toMatchObject({ status: 409, code: 'conversation-changed' });
     expect(await history()).toHaveLength(2);
   });
 
   it('that names an unknown message, or one of another channel, to edit adds a message', async () => {
     const { send, carl, session, history } = await startWith([['carl', 'one']]);
-    expect(await send('carl', edit('unknown', 'two'))).toMatchObject({ status: 200 });
+    expect(await send('carl', editBody('unknown', 'two'))).toMatchObject({ status: 200 });
     expect(saysOf(await history())).toEqual([
       ...['one', 'Answer 1 to one', 'two', 'Answer 2 to two'],
     ]);
     const elsewhere = { query: 'channelType=slack&channelId=c9' };
-    await openSse(await carl.post(edit('u-one', 'uno'), elsewhere)).ended;
+    await openSse(await carl.post(editBody('u-one', 'uno'), elsewhere)).ended;
     expect(await history()).toHaveLength(4);
     // The id is that of another message: this one has its prompt's.
     const ids = idsOf(session.storage.messages());
@@ -316,8 +321,8 @@ describe('a request to regenerate or edit', () => {
   it('is reported to onFinish with the user’s message, the trigger and what it replaced', async () => {
     const { send, finished, history } = await startWith([['carl', 'one']]);
     const [, answer] = await history();
-    await send('carl', again('one'));
-    const sent = edit('u-one', 'uno');
+    await send('carl', regenerateBody('one'));
+    const sent = editBody('u-one', 'uno');
     const withMetadata = { ...sent.messages[0], metadata: { draft: 2 } };
     await send('carl', { ...sent, messages: [withMetadata] });
     await eventually(() => finished.length === 3, 'onFinish');
@@ -340,18 +345,18 @@ describe('a request to regenerate or edit', () => {
       ['carl', 'two'],
     ];
     const first = await startWith(texts, { sessions: open() });
-    await first.send('carl', again('two'));
+    await first.send('carl', regenerateBody('two'));
     const shown = await first.history();
     expect(saysOf(shown)).toEqual(['one', 'Answer 1 to one', 'two', 'Answer 3 to two']);
     await first.close();
     const second = await startWith([], { sessions: open() });
     expect(await second.history()).toEqual(shown);
-    const edited = await second.send('carl', edit('u-one', 'uno'));
+    const edited = await second.send('carl', editBody('u-one', 'uno'));
     await second.close();
     const third = await startWith([], { sessions: open() });
     expect(saysOf(await third.history())).toEqual(['uno', 'Answer 1 to uno']);
     // The same POST finds its turn, which replaces nothing again.
-    expect((await third.send('carl', edit('u-one', 'uno'))).turn).toBe(edited.turn);
+    expect((await third.send('carl', editBody('u-one', 'uno'))).turn).toBe(edited.turn);
     expect(third.asked).toEqual([]);
   });
 });
